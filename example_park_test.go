@@ -24,8 +24,9 @@ var build = belay.NewRawTool(belay.ToolDeclaration{
 
 // docs:end raw-tool
 
-// A tool that must wait for a long time parks its call. When the turn is resumed, the tool
-// is called again with the name that it passed to Park.
+// A tool that must wait for a long time parks its call: it returns Park with the name of what
+// it waits for. When the turn is resumed, the tool is called again and finds that name in
+// Invocation.Wait.
 func ExamplePark() {
 	ctx := context.Background()
 	model := scripted.New([]scripted.Step{

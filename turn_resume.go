@@ -292,8 +292,9 @@ func (t *turn) abandon() error {
 	return t.answerOpen(true)
 }
 
-// answerOpen gives aborted results to calls without results. If ask is true, it fires the
-// phases for these calls. ask is false after a panic.
+// answerOpen gives a result to every call that has none: what the tool returned, if it has
+// returned, otherwise an aborted result. If ask is true, it fires tool.post for started calls
+// and denies pending approvals, which fires approval.decided. ask is false after a panic.
 func (t *turn) answerOpen(ask bool) error {
 	b := t.unanswered()
 	if b == nil {

@@ -166,7 +166,7 @@ func (s *storedWatch) pass(e *Event) error {
 		}
 		s.at.ended = ""
 	case EventTurnStart:
-		if e.Turn != s.turn { // this event comes from the store, with the user's message
+		if e.Turn != s.turn { // a new turn: its turn_start is made from the stored user message
 			return nil
 		}
 		s.at.ended = "" // a parked turn continues

@@ -13,7 +13,6 @@ import (
 
 // A parked turn is due again when its first question expires. If its questions never
 // expire, the turn is not due again by itself.
-// expires, it is never due.
 //
 // SPEC P-08
 func TestExpiry(t *testing.T) {
@@ -23,10 +22,10 @@ func TestExpiry(t *testing.T) {
 		expires []time.Time
 		want    time.Time
 	}{
-		"nothing is asked":                        {nil, belay.Never},
-		"a question that does not expire":         {[]time.Time{{}}, belay.Never},
-		"one that does, behind one that does not": {[]time.Time{{}, now}, now},
-		"the first of several":                    {[]time.Time{now.Add(time.Hour), now, now.Add(time.Minute)}, now},
+		"no question":                          {nil, belay.Never},
+		"a question that does not expire":      {[]time.Time{{}}, belay.Never},
+		"only the second question expires":     {[]time.Time{{}, now}, now},
+		"the first of several expiries counts": {[]time.Time{now.Add(time.Hour), now, now.Add(time.Minute)}, now},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -54,18 +53,18 @@ func TestSpending(t *testing.T) {
 		round []Taken
 		want  int // number of attempts until the turn is suspended, 0 if it never is
 	}{
-		"it asks":                           {[]Taken{asked}, spendAtMost},
-		"it asks, and is held in between":   {[]Taken{asked, {Err: belay.ErrHeld}}, 2*spendAtMost - 1},
-		"it is held":                        {[]Taken{{Err: belay.ErrHeld}}, 0},
-		"it has not come to a step":         {[]Taken{{Turn: &belay.Turn{ID: "1"}, Err: disk}}, 0},
-		"a tool is missing":                 {[]Taken{{Turn: asked.Turn, Err: fmt.Errorf("it stays: %w", &belay.MissingToolError{})}}, 0},
-		"two turns by turns":                {[]Taken{asked, other}, 0},
-		"it could be taken in between":      {[]Taken{asked, {Turn: &belay.Turn{Reason: belay.EndTurn}}}, 0},
-		"there was nothing in between":      {[]Taken{asked, {Err: belay.ErrNoTurn}}, 0},
-		"it has parked in between":          {[]Taken{asked, {Turn: &belay.Turn{Reason: belay.EndParked, Waits: []belay.Question{{Approval: belay.Approval{Expires: time.Now()}}}}}}, 0},
-		"it was handed over in between":     {[]Taken{asked, {Turn: asked.Turn, Err: belay.ErrHandedOver}}, 2*spendAtMost - 1},
-		"its model is missing in between":   {[]Taken{asked, {DueTurn: belay.DueTurn{Model: "big"}, Err: &belay.MissingModelError{Model: "big", Err: disk}}}, 2*spendAtMost - 1},
-		"another's model is missing, alone": {[]Taken{{Err: &belay.MissingModelError{Model: "big", Err: disk}}}, 0},
+		"every attempt calls the model":      {[]Taken{asked}, spendAtMost},
+		"the session is held in between":     {[]Taken{asked, {Err: belay.ErrHeld}}, 2*spendAtMost - 1},
+		"the session is always held":         {[]Taken{{Err: belay.ErrHeld}}, 0},
+		"no attempt reaches a step":          {[]Taken{{Turn: &belay.Turn{ID: "1"}, Err: disk}}, 0},
+		"a tool is missing":                  {[]Taken{{Turn: asked.Turn, Err: fmt.Errorf("it stays: %w", &belay.MissingToolError{})}}, 0},
+		"two turns alternate":                {[]Taken{asked, other}, 0},
+		"an attempt succeeds in between":     {[]Taken{asked, {Turn: &belay.Turn{Reason: belay.EndTurn}}}, 0},
+		"no turn is found in between":        {[]Taken{asked, {Err: belay.ErrNoTurn}}, 0},
+		"the turn parks in between":          {[]Taken{asked, {Turn: &belay.Turn{Reason: belay.EndParked, Waits: []belay.Question{{Approval: belay.Approval{Expires: time.Now()}}}}}}, 0},
+		"the turn is handed over in between": {[]Taken{asked, {Turn: asked.Turn, Err: belay.ErrHandedOver}}, 2*spendAtMost - 1},
+		"its model is missing in between":    {[]Taken{asked, {DueTurn: belay.DueTurn{Model: "big"}, Err: &belay.MissingModelError{Model: "big", Err: disk}}}, 2*spendAtMost - 1},
+		"another model is always missing":    {[]Taken{{Err: &belay.MissingModelError{Model: "big", Err: disk}}}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

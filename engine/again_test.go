@@ -274,7 +274,7 @@ func TestFailuresAreForgotten(t *testing.T) {
 			func(_ *testing.T, s *memory) { s.breaks(nil) },
 			func(t *testing.T, s *memory) { allow(t, s) },
 		},
-		"when there was nothing to take": {
+		"when another process ran its turn": {
 			"hello",
 			func(t *testing.T, s *memory) { // another process runs the turn
 				s.breaks(nil)

@@ -37,17 +37,17 @@ func TestWhenAJobIsDueAgain(t *testing.T) {
 		class codes.Code
 		after time.Duration
 	}{
-		"it succeeds":                        {job: hook.Job{Idempotent: true, Attempt: 1}, state: hook.Completed, after: never},
-		"idempotent, stopped":                {job: hook.Job{Idempotent: true, Attempt: 1}, stops: true, state: hook.Interrupted, class: codes.Canceled, after: 0},
-		"idempotent, stopped at the last":    {job: hook.Job{Idempotent: true, Attempt: 3}, stops: true, state: hook.Interrupted, class: codes.Canceled, after: 0},
-		"not idempotent, stopped":            {job: hook.Job{Attempt: 1}, stops: true, state: hook.Interrupted, class: codes.Canceled, after: never},
-		"idempotent, fails":                  {job: hook.Job{Idempotent: true, Attempt: 2}, fails: true, state: hook.Failed, class: codes.Error, after: pause},
-		"idempotent, fails at the last":      {job: hook.Job{Idempotent: true, Attempt: 3}, fails: true, state: hook.Failed, class: codes.Error, after: never},
-		"not idempotent, fails":              {job: hook.Job{Attempt: 1}, fails: true, state: hook.Failed, class: codes.Error, after: never},
-		"its handler is gone":                {job: hook.Job{Handler: "gone", Idempotent: true, Attempt: 1}, state: hook.Failed, class: codes.HandlerGone, after: never},
-		"its handler has changed":            {job: hook.Job{Version: "2", Idempotent: true, Attempt: 1}, state: hook.Failed, class: codes.HandlerChanged, after: never},
-		"its agent is another worker's":      {job: hook.Job{Scope: hook.Scope{Agent: "other"}, Attempt: 1}, state: hook.Interrupted, class: codes.HandlerGone, after: strangeJob},
-		"its agent is another's, idempotent": {job: hook.Job{Scope: hook.Scope{Agent: "other"}, Idempotent: true, Attempt: 1}, state: hook.Interrupted, class: codes.HandlerGone, after: strangeJob},
+		"it succeeds":                              {job: hook.Job{Idempotent: true, Attempt: 1}, state: hook.Completed, after: never},
+		"idempotent, stopped":                      {job: hook.Job{Idempotent: true, Attempt: 1}, stops: true, state: hook.Interrupted, class: codes.Canceled, after: 0},
+		"idempotent, stopped at the last attempt":  {job: hook.Job{Idempotent: true, Attempt: 3}, stops: true, state: hook.Interrupted, class: codes.Canceled, after: 0},
+		"not idempotent, stopped":                  {job: hook.Job{Attempt: 1}, stops: true, state: hook.Interrupted, class: codes.Canceled, after: never},
+		"idempotent, fails":                        {job: hook.Job{Idempotent: true, Attempt: 2}, fails: true, state: hook.Failed, class: codes.Error, after: pause},
+		"idempotent, fails at the last attempt":    {job: hook.Job{Idempotent: true, Attempt: 3}, fails: true, state: hook.Failed, class: codes.Error, after: never},
+		"not idempotent, fails":                    {job: hook.Job{Attempt: 1}, fails: true, state: hook.Failed, class: codes.Error, after: never},
+		"its handler is gone":                      {job: hook.Job{Handler: "gone", Idempotent: true, Attempt: 1}, state: hook.Failed, class: codes.HandlerGone, after: never},
+		"its handler has changed":                  {job: hook.Job{Version: "2", Idempotent: true, Attempt: 1}, state: hook.Failed, class: codes.HandlerChanged, after: never},
+		"another worker has its agent":             {job: hook.Job{Scope: hook.Scope{Agent: "other"}, Attempt: 1}, state: hook.Interrupted, class: codes.HandlerGone, after: strangeJob},
+		"another worker has its agent, idempotent": {job: hook.Job{Scope: hook.Scope{Agent: "other"}, Idempotent: true, Attempt: 1}, state: hook.Interrupted, class: codes.HandlerGone, after: strangeJob},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

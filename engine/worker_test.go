@@ -148,7 +148,7 @@ func TestHandOver(t *testing.T) {
 		want  []string
 	}{
 		"at the end of the step": {0, false, []string{"user: call send, look", "call: send", "result: send is done", "call: look", "result: look is done", "assistant: done: call send, look"}},
-		"in the midst of a call": {1, true, []string{
+		"in the middle of a call": {1, true, []string{
 			"user: call send, look", "call: send", "result: The process ended during this call, so its result is lost. The call may have run completely, partly or not at all. Find out before you repeat it.",
 			"call: look", "result: look is done", "assistant: done: call send, look",
 		}},
@@ -224,7 +224,7 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// settling is a store that signals that a claim was released.
+// settling is a store that signals each call of Settle, before it releases the claim.
 type settling struct {
 	*sqlite.Store
 	settled chan struct{}

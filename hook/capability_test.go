@@ -63,16 +63,16 @@ func TestCapabilitiesAreDeclaredWithinTheGrants(t *testing.T) {
 	}{
 		{"the host may rewrite", nil, rewrites(hook.Origin{}), true},
 		{"the operator may rewrite", nil, rewrites(operator), true},
-		{"a project may not", nil, rewrites(project), false},
-		{"a space may not", nil, rewrites(space), false},
-		{"a space with the grant may", only(hook.DefaultGrants(hook.Origin{})), rewrites(space), true},
+		{"a project may not rewrite", nil, rewrites(project), false},
+		{"a space may not rewrite", nil, rewrites(space), false},
+		{"a space with the grant may rewrite", only(hook.DefaultGrants(hook.Origin{})), rewrites(space), true},
 		{"a project may not schedule jobs", nil, schedules(project), false},
 		{"a project may block", nil, gateWith(hook.Options{Origin: project, Capabilities: hook.CanBlock | hook.CanAsk | hook.CanAddContext | hook.CanAudit}), true},
 		{"a project that declares nothing has what it was granted", nil, gateWith(hook.Options{Origin: project}), true},
 		{"the operator can withhold what the host declares", only(hook.CanAudit), gateWith(hook.Options{Capabilities: hook.CanBlock}), false},
-		{"what the phase cannot use", nil, gateWith(hook.Options{Capabilities: hook.CanAddTools}), false},
-		{"nothing at all contradicts something", nil, gateWith(hook.Options{Capabilities: hook.NoCapability | hook.CanAudit}), false},
-		{"nothing at all", nil, gateWith(hook.Options{Capabilities: hook.NoCapability}), true},
+		{"a capability that the phase cannot use is refused", nil, gateWith(hook.Options{Capabilities: hook.CanAddTools}), false},
+		{"NoCapability together with another capability is refused", nil, gateWith(hook.Options{Capabilities: hook.NoCapability | hook.CanAudit}), false},
+		{"NoCapability alone is accepted", nil, gateWith(hook.Options{Capabilities: hook.NoCapability}), true},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
@@ -108,9 +108,9 @@ func TestAnswerBeyondTheCapabilitiesFailsWhole(t *testing.T) {
 		{"context needs context", hook.Options{Capabilities: hook.CanAsk}, verdict{Context: []string{"c"}}, "context"},
 		{"a note needs audit", hook.Options{Capabilities: hook.CanAsk}, verdict{Audit: []hook.Audit{{Code: "a"}}}, "audit"},
 		{"a job needs jobs", hook.Options{Capabilities: hook.CanAsk}, verdict{Jobs: []hook.Job{{Handler: "mail", Key: "k"}}}, "jobs"},
-		{"nothing needs nothing and gets nothing", hook.Options{Capabilities: hook.NoCapability}, ask("sure?"), "ask"},
-		{"a default is held to the origin's grants", hook.Options{Origin: project}, verdict{Jobs: []hook.Job{{Handler: "mail", Key: "k"}}}, "jobs"},
-		{"the part that is allowed is refused with the rest", hook.Options{Capabilities: hook.CanAsk | hook.CanAudit}, verdict{Severity: hook.SeverityAsk, Context: []string{"c"}, Audit: []hook.Audit{{Code: "a"}}}, "context"},
+		{"a question is refused with NoCapability", hook.Options{Capabilities: hook.NoCapability}, ask("sure?"), "ask"},
+		{"the grants of the origin limit the default", hook.Options{Origin: project}, verdict{Jobs: []hook.Job{{Handler: "mail", Key: "k"}}}, "jobs"},
+		{"an answer with one part that is not allowed is refused as a whole", hook.Options{Capabilities: hook.CanAsk | hook.CanAudit}, verdict{Severity: hook.SeverityAsk, Context: []string{"c"}, Audit: []hook.Audit{{Code: "a"}}}, "context"},
 	} {
 		for _, w := range append(ways[:3:3], ways[0]) {
 			t.Run(test.rule+", "+w.name, func(t *testing.T) {
@@ -162,8 +162,8 @@ func TestFallbackIsHeldToTheCapabilities(t *testing.T) {
 		{"within the declaration", hook.Options{Failure: gatePhase.Fallback(ask("x")), Capabilities: hook.CanAsk}, true},
 		{"within the default", hook.Options{Failure: gatePhase.Fallback(deny("x"))}, true},
 		{"beyond the declaration", hook.Options{Failure: gatePhase.Fallback(deny("x")), Capabilities: hook.CanAsk}, false},
-		{"with nothing at all", hook.Options{Failure: gatePhase.Fallback(deny("x")), Capabilities: hook.NoCapability}, false},
-		{"without an opinion", hook.Options{Failure: gatePhase.Fallback(verdict{}), Capabilities: hook.NoCapability}, true},
+		{"beyond NoCapability", hook.Options{Failure: gatePhase.Fallback(deny("x")), Capabilities: hook.NoCapability}, false},
+		{"a fallback without an opinion", hook.Options{Failure: gatePhase.Fallback(verdict{}), Capabilities: hook.NoCapability}, true},
 	} {
 		_, err := newRuntime(t, nil).Install(gateWith(test.opts))
 		problem, ok := errors.AsType[*hook.OptionError](err)

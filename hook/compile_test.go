@@ -58,12 +58,12 @@ func TestWrongAnswerDoesNotCompile(t *testing.T) {
 			body: `var _ = []hook.Subscription{beforeUpload.On("judge", judge, nil), buildPrompt.On("write", write, nil)}`,
 		},
 		{
-			rule: "a handler that answers with another phase's output does not",
+			rule: "a handler that answers with another phase's output does not compile",
 			body: `var _ = beforeUpload.On("decorate", decorate, nil)`,
 			want: []string{"cannot use decorate", "(section, error)", "hook.Handler[upload, allowed]"},
 		},
 		{
-			rule: "a handler that takes another phase's input does not",
+			rule: "a handler that takes another phase's input does not compile",
 			body: `var _ = buildPrompt.On("decorate", decorate, nil)`,
 			want: []string{"cannot use decorate", "upload", "hook.Handler[prompt, section]"},
 		},
@@ -72,12 +72,12 @@ func TestWrongAnswerDoesNotCompile(t *testing.T) {
 			body: `var _ = hook.Options{Failure: beforeUpload.Fallback(allowed{})}`,
 		},
 		{
-			rule: "a fallback of another phase's output does not",
+			rule: "a fallback of another phase's output does not compile",
 			body: `var _ = hook.Options{Failure: beforeUpload.Fallback(section{})}`,
 			want: []string{"cannot use section{}", "allowed"},
 		},
 		{
-			rule: "an output that cannot tell what it asks for is none",
+			rule: "an output type without the method Answer does not compile",
 			body: `var _ hook.Definition[upload, string]`,
 			want: []string{"string does not satisfy hook.Output", "missing method Answer"},
 		},

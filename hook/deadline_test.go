@@ -267,10 +267,10 @@ func TestQuarantine(t *testing.T) {
 		limit   int // 0: the default
 		want    hook.Severity
 	}{
-		{"after 8 by default, and then it fails by its mode: closed", hook.Closed, 0, hook.SeverityDeny},
-		{"after 8 by default, and then it fails by its mode: open", hook.Open, 0, hook.SeverityPass},
-		{"after 8 by default, and then it fails by its mode: fallback", gatePhase.Fallback(ask("unsure")), 0, hook.SeverityAsk},
-		{"the number is a setting", hook.Open, 2, hook.SeverityPass},
+		{"after 8 abandoned runs by default, failure mode closed", hook.Closed, 0, hook.SeverityDeny},
+		{"after 8 abandoned runs by default, failure mode open", hook.Open, 0, hook.SeverityPass},
+		{"after 8 abandoned runs by default, failure mode fallback", gatePhase.Fallback(ask("unsure")), 0, hook.SeverityAsk},
+		{"the number of abandoned runs is a setting", hook.Open, 2, hook.SeverityPass},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()

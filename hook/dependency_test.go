@@ -33,7 +33,7 @@ func TestDependencyErrors(t *testing.T) {
 			[]string{"before", `did you mean "no-prod"?`},
 		},
 		{
-			"a dependency that does not exist is not taken for the one who names it",
+			"a subscription is not suggested as its own missing dependency",
 			[]node{{id: "h2", after: []string{"hh"}}},
 			&hook.DependencyError{Subscription: "h2", Phase: "test.rewrite", Field: "after", Dependency: "hh", Kind: "missing"},
 			[]string{`there is no subscription "hh"`},
@@ -63,7 +63,7 @@ func TestDependencyErrors(t *testing.T) {
 			[]string{`"a"`, "rewrites", `"b"`},
 		},
 		{
-			"a rewriter after a handler that does not rewrite, said from the other side",
+			"a rewriter after a handler that does not rewrite, declared with before",
 			[]node{{id: "a", rewrites: true}, {id: "b", before: []string{"a"}}},
 			&hook.RewriterOrderError{Rewriter: "a", Phase: "test.rewrite", After: "b"},
 			[]string{`"a"`, "rewrites", `"b"`},
@@ -139,7 +139,7 @@ func TestNothingComesAfterBackgroundWork(t *testing.T) {
 		refused string // the wrong field of subscription "x"
 	}{
 		{"inline after background", []hook.Subscription{background("a", hook.Options{}), inline("x", hook.Options{After: []string{"a"}})}, "after"},
-		{"inline after background, said from the other side", []hook.Subscription{background("x", hook.Options{Before: []string{"b"}}), inline("b", hook.Options{})}, "before"},
+		{"inline after background, declared with before", []hook.Subscription{background("x", hook.Options{Before: []string{"b"}}), inline("b", hook.Options{})}, "before"},
 		{"deadline after background", []hook.Subscription{background("a", hook.Options{}), inline("x", hook.Options{After: []string{"a"}, Execution: hook.Deadline, Timeout: 1})}, "after"},
 		{"background after inline is fine", []hook.Subscription{inline("a", hook.Options{}), background("x", hook.Options{After: []string{"a"}})}, ""},
 		{"background after background is fine", []hook.Subscription{background("a", hook.Options{}), background("x", hook.Options{After: []string{"a"}})}, ""},

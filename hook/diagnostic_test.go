@@ -102,14 +102,14 @@ func TestSafeErrors(t *testing.T) {
 		code    codes.Code
 		message string
 	}{
-		{"an ordinary error leaves its class", errors.New("secret"), codes.Error, ""},
-		{"a safe error leaves its message", &hook.SafeError{Message: "no config"}, codes.Error, "no config"},
-		{"and its code", &hook.SafeError{Code: "my.code", Message: "no config"}, "my.code", "no config"},
-		{"but not its cause", &hook.SafeError{Message: "no config", Err: errors.New("secret")}, codes.Error, "no config"},
-		{"nor its reason", &hook.SafeError{Message: "no config", Reason: "secret"}, codes.Error, "no config"},
-		{"wrapped in others", errors.Join(errors.New("secret"), &hook.SafeError{Message: "no config"}), codes.Error, "no config"},
+		{"an ordinary error is recorded only with its class", errors.New("secret"), codes.Error, ""},
+		{"a safe error is recorded with its message", &hook.SafeError{Message: "no config"}, codes.Error, "no config"},
+		{"a safe error is recorded with its code", &hook.SafeError{Code: "my.code", Message: "no config"}, "my.code", "no config"},
+		{"the cause of a safe error is not recorded", &hook.SafeError{Message: "no config", Err: errors.New("secret")}, codes.Error, "no config"},
+		{"the reason of a safe error is not recorded", &hook.SafeError{Message: "no config", Reason: "secret"}, codes.Error, "no config"},
+		{"a safe error that is joined with others is recorded", errors.Join(errors.New("secret"), &hook.SafeError{Message: "no config"}), codes.Error, "no config"},
 		{"a long message is cut", &hook.SafeError{Message: long}, codes.Error, strings.Repeat("ä", 512)},
-		{"512 characters are not", &hook.SafeError{Message: long[:1024]}, codes.Error, long[:1024]},
+		{"a message of 512 characters is not cut", &hook.SafeError{Message: long[:1024]}, codes.Error, long[:1024]},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()

@@ -65,8 +65,9 @@ func (j *countingJournal) setFault(err error) {
 // outside are the options of a handler that leaves the process.
 var outside = &hook.Options{Kind: hook.HandlerCommand}
 
-// SPEC J-04: a handler that leaves the process, or that nobody waits for, is in the
-// journal as started when it begins. A Go handler that is waited for is not.
+// SPEC J-04: a handler that leaves the process, or that the turn does not wait for, has a
+// started record in the journal before it runs. A Go handler that the turn waits for has
+// none.
 func TestStartIsOnRecordBeforeTheHandlerRuns(t *testing.T) {
 	t.Parallel()
 	executions := map[string]hook.Options{
@@ -129,8 +130,8 @@ func TestStartIsOnRecordBeforeTheHandlerRuns(t *testing.T) {
 	}
 }
 
-// SPEC J-04: the records of one dispatch share one commit. A handler that is not reached
-// ends as skipped, and one that does not match has no record.
+// SPEC J-04: the started records of one dispatch share one commit. A handler that is not
+// reached ends as skipped. A handler that does not match has no record.
 func TestStartedRecordsShareOneCommit(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
@@ -157,8 +158,8 @@ func TestStartedRecordsShareOneCommit(t *testing.T) {
 	})
 }
 
-// SPEC J-04: the end of a run replaces its started record in the journal in memory too, which
-// otherwise takes whole lists of records as they are.
+// SPEC J-04: in the in-memory journal too, the end of a run replaces its started record, so
+// that each run is listed once.
 func TestTheJournalInMemoryHasEachRunOnce(t *testing.T) {
 	t.Parallel()
 	journal := hook.NewMemoryJournal(1000)
@@ -171,8 +172,8 @@ func TestTheJournalInMemoryHasEachRunOnce(t *testing.T) {
 	equal(t, "on record", brief(list(t, journal, hook.Filter{})), "a:completed b:completed")
 }
 
-// SPEC J-04: a dispatch that calls only Go handlers, or that an earlier handler denies,
-// writes nothing.
+// SPEC J-04: a dispatch writes no started record if a Go gate denies before another handler
+// is reached.
 func TestNoStartedRecordForWhatIsNotReached(t *testing.T) {
 	t.Parallel()
 	journal := newCountingJournal()
@@ -184,8 +185,9 @@ func TestNoStartedRecordForWhatIsNotReached(t *testing.T) {
 	equal(t, "runs", brief(s.Take()), "a:completed b:skipped(hook.skipped)")
 }
 
-// SPEC J-04, H-07: what a rewriter changes decides which handlers need a record. One that
-// matches no longer ends as skipped, and one that matches only now is recorded first.
+// SPEC J-04, H-07: handlers must match the rewritten input. A handler that no longer
+// matches ends as skipped. A handler that matches only now gets its started record before
+// it runs.
 func TestStartedRecordsFollowTheRewrittenInput(t *testing.T) {
 	t.Parallel()
 	journal := newCountingJournal()
@@ -205,8 +207,8 @@ func TestStartedRecordsFollowTheRewrittenInput(t *testing.T) {
 	equal(t, "runs", brief(s.Take()), "rewriter:completed of-bye:completed of-hello:skipped(hook.skipped)")
 }
 
-// SPEC J-03, J-04: if the journal does not take the started record, the handler does not
-// run: gates are closed whatever the failure mode says, and others follow it.
+// SPEC J-03, J-04: if the started record cannot be written, the handler does not run. A
+// gate then denies, whatever its failure mode is. Other handlers follow their failure mode.
 func TestStartThatCannotBeRecorded(t *testing.T) {
 	t.Parallel()
 	faults := map[string]func(*countingJournal, *hook.Snapshot){
@@ -276,8 +278,8 @@ func TestStartThatCannotBeRecorded(t *testing.T) {
 	}
 }
 
-// SPEC J-03: a journal that fails is asked once for each dispatch, because each time may
-// take long.
+// SPEC J-03: if the journal fails, a dispatch does not try it again, because each attempt
+// may take long.
 func TestJournalThatFailsIsAskedOncePerDispatch(t *testing.T) {
 	t.Parallel()
 	journal := newCountingJournal()
@@ -335,8 +337,8 @@ func TestCancelWhileTheStartIsRecorded(t *testing.T) {
 	}
 }
 
-// SPEC J-01, J-04: a hook that runs again after a resume has the next attempt number. One
-// that has not run on this input has the first.
+// SPEC J-01, J-04: a hook that runs again after a resume has the next attempt number. A
+// hook that has not yet run on this input has attempt number 1.
 func TestAttemptsOfAResumedTurn(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
@@ -418,8 +420,8 @@ func TestSkippedRunIsNoAttempt(t *testing.T) {
 	}
 }
 
-// SPEC J-03, J-04: a handler that asks for jobs is still started when they are stored,
-// so that its end can be a failure if nobody knows whether they were.
+// SPEC J-03, J-04: when the jobs of a handler are stored, its record still says started. So
+// the run can end as failed if the queue reports an error.
 func TestJobsOfAHandlerWithEvidence(t *testing.T) {
 	t.Parallel()
 	for _, broken := range []bool{false, true} {
@@ -459,7 +461,7 @@ func (q *doubtfulQueue) Enqueue(ctx context.Context, asked hook.Run, jobs []hook
 	return err
 }
 
-// SPEC J-04, H-02: an inherited hook leaves evidence too, in the journal of the child.
+// SPEC J-04, H-02: an inherited hook has a started record too, in the journal of the child.
 func TestInheritedHandlerLeavesEvidence(t *testing.T) {
 	t.Parallel()
 	journal := newCountingJournal()
@@ -469,7 +471,7 @@ func TestInheritedHandlerLeavesEvidence(t *testing.T) {
 	same(t, "commits", journal.written(), []string{"a:started"})
 }
 
-// SPEC J-04: an explanation calls handlers and writes no record.
+// SPEC J-04: Explain calls handlers and writes no record.
 func TestExplanationLeavesNoEvidence(t *testing.T) {
 	t.Parallel()
 	journal := newCountingJournal()

@@ -83,7 +83,7 @@ func TestDetachedWorkMayContributeAuditAndJobsAlone(t *testing.T) {
 		{"a job", findings{Jobs: []hook.Job{{Handler: "mail", Key: "k"}}}, "a:completed"},
 		{"no opinion", findings{}, "a:completed"},
 		{"a note", note("psst"), "a:failed(hook.capability_missing)"},
-		{"a note beside audit fails the run whole", findings{Notes: []string{"psst"}, Audit: []hook.Audit{{Code: "seen"}}}, "a:failed(hook.capability_missing)"},
+		{"a note beside audit fails the whole run", findings{Notes: []string{"psst"}, Audit: []hook.Audit{{Code: "seen"}}}, "a:failed(hook.capability_missing)"},
 	} {
 		for _, execution := range []hook.Execution{hook.FireAndRecord, hook.Background} {
 			t.Run(execution.String()+": "+test.rule, func(t *testing.T) {

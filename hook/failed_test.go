@@ -27,12 +27,12 @@ func TestFailuresThatNobodyWaitsFor(t *testing.T) {
 		err  error
 		want []string
 	}{
-		{"an outcome tells of what a dispatch waits for", hook.Options{}, broken, nil},
+		{"Failed is not called for a handler that the dispatch waits for", hook.Options{}, broken, nil},
 		{"fire_and_record", hook.Options{Execution: hook.FireAndRecord}, broken, []string{"hook.error: it is broken"}},
 		{"fire_and_record that succeeds", hook.Options{Execution: hook.FireAndRecord}, nil, nil},
 		{"background work", hook.Options{Execution: hook.Background}, broken, []string{"hook.error: it is broken"}},
 		{"background work that is tried three times", hook.Options{Execution: hook.Background, Idempotent: true, Retry: retries}, broken, []string{"hook.error: it is broken"}},
-		{"background work that is not worth another attempt", hook.Options{Execution: hook.Background, Idempotent: true, Retry: retries}, &hook.SafeError{Code: codes.OutputInvalid, Message: "no answer"}, []string{"hook.output_invalid: no answer"}},
+		{"background work with an error that is not retried", hook.Options{Execution: hook.Background, Idempotent: true, Retry: retries}, &hook.SafeError{Code: codes.OutputInvalid, Message: "no answer"}, []string{"hook.output_invalid: no answer"}},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()

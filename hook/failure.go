@@ -84,7 +84,7 @@ func (def *defined[In, Out]) fallbackProblem(s *subscription, granted Capability
 		return errors.New("fallback has no value: make it with Phase.Fallback")
 	}
 	if _, ok := value.out.(Out); value.phase != def.name || (!ok && value.out != nil) {
-		return fmt.Errorf("the fallback belongs to phase %q: make it with the Fallback method of this phase", value.phase)
+		return fmt.Errorf("the fallback was made for phase %q, but the hook is on phase %q: make the fallback with the Fallback method of the hook's phase", value.phase, def.name)
 	}
 	if value.answer.Invalid != "" {
 		return fmt.Errorf("the fallback is invalid: %s", value.answer.Invalid)

@@ -38,7 +38,7 @@ func (d *dispatch[In, Out]) fire(e *entry[In, Out]) {
 	if alive := e.abandoned.Load(); alive >= int32(d.rt.opts.Abandoned) {
 		d.rt.firing.Add(-1)
 		d.fail(e, start, 0, Problem{
-			Code: codes.Quarantined, Err: fmt.Errorf("%d abandoned runs are still alive", alive),
+			Code: codes.Quarantined, Err: fmt.Errorf("not started: %d earlier runs did not stop after their timeout and still run", alive),
 		})
 		return
 	}

@@ -47,8 +47,8 @@ func TestInheritTakesAPlaceInTheOrder(t *testing.T) {
 	same(t, "a grandchild", idsOf(gatePhase.Plan(grandchild)), []string{"a", "b", "inherited:z", "m", "z", "inherited:b"})
 }
 
-// SPEC H-02, H-14: a subscription with the same name cannot replace an inherited
-// gate, before or after.
+// SPEC H-02, H-14: a child's subscription cannot replace an inherited gate of the same
+// name, whether it was installed before or after the child inherited the gate.
 func TestInheritedGatesStand(t *testing.T) {
 	t.Parallel()
 	parent := newRuntime(t, nil, gatePhase.On("guard", says(deny("no")), nil))
@@ -66,8 +66,8 @@ func TestInheritedGatesStand(t *testing.T) {
 	same(t, "gates", idsOf(gatePhase.Plan(turn)), []string{"guard", "inherited:guard"})
 }
 
-// SPEC H-02: members that cannot be ordered together are ordered by priority and id,
-// and none is lost.
+// SPEC H-02: if inherited gates cannot be ordered together with the child's own gates, they
+// are ordered by priority and id, and none is lost.
 func TestInheritedGatesThatCannotBeOrdered(t *testing.T) {
 	t.Parallel()
 	parent := newRuntime(t, nil, gateNamed("x", &hook.Options{Before: []string{"y"}}), gateNamed("y", nil))
@@ -76,7 +76,8 @@ func TestInheritedGatesThatCannotBeOrdered(t *testing.T) {
 	same(t, "gates", idsOf(gatePhase.Plan(inherit(t, child, parent))), []string{"inherited:y", "x", "y", "w", "kept"})
 }
 
-// SPEC H-04, H-14: the child's turn holds what it inherited.
+// SPEC H-04, H-14: the lease of an inherited subscription is not drained while a child's
+// turn uses it.
 func TestInheritedSubscriptionsAreHeld(t *testing.T) {
 	t.Parallel()
 	parent := newRuntime(t, nil)
@@ -99,8 +100,8 @@ func TestInheritedSubscriptionsAreHeld(t *testing.T) {
 	}
 }
 
-// SPEC H-02, J-01, J-09: a run is recorded with its turn; its jobs go where its
-// subscription was installed.
+// SPEC H-02, J-01, J-09: the run of an inherited hook is recorded with the child's turn.
+// Its jobs go to the queue of the parent, where the hook was installed.
 func TestInheritedRunsAndJobs(t *testing.T) {
 	t.Parallel()
 	queue := hook.NewMemoryQueue(hook.NewMemoryJournal(8), nil)

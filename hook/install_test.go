@@ -55,25 +55,25 @@ func TestInstallRefusesBadOptions(t *testing.T) {
 
 		{"a gate waits: fire_and_record is refused", gateWith(hook.Options{Execution: hook.FireAndRecord, Failure: hook.Open}), "execution"},
 		{"a gate waits: background is refused", gateWith(hook.Options{Execution: hook.Background, Failure: hook.Open}), "execution"},
-		{"an observer may be fired", observeWith(hook.Options{Execution: hook.FireAndRecord}), ""},
+		{"an observer may use fire_and_record", observeWith(hook.Options{Execution: hook.FireAndRecord}), ""},
 		{"an observer may run in the background", observeWith(hook.Options{Execution: hook.Background}), ""},
 		{"background needs inputs that can be found again", pagePhase.On("a", says[*page](nil), &hook.Options{Execution: hook.Background}), "execution"},
 
 		{"an observe phase refuses closed", observeWith(hook.Options{Failure: hook.Closed}), "failure"},
-		{"what is not waited for cannot fail closed", collectPhase.On("a", says(findings{}), &hook.Options{Execution: hook.FireAndRecord, Failure: hook.Closed}), "failure"},
+		{"fire_and_record cannot fail closed", collectPhase.On("a", says(findings{}), &hook.Options{Execution: hook.FireAndRecord, Failure: hook.Closed}), "failure"},
 		{"a background job that cannot be stored may end the turn", collectPhase.On("a", says(findings{}), &hook.Options{Execution: hook.Background, Failure: hook.Closed}), ""},
 		{"a fallback needs blocking or deadline execution", collectPhase.On("a", says(findings{}), &hook.Options{Execution: hook.FireAndRecord, Failure: collectPhase.Fallback(findings{})}), "failure"},
-		{"a fallback belongs to its phase", gateWith(hook.Options{Failure: collectPhase.Fallback(note("x"))}), "failure"},
-		{"a fallback belongs to its phase, whatever its type", collectPhase.On("a", says(findings{}), &hook.Options{Failure: withholdPhase.Fallback(note("x"))}), "failure"},
-		{"a fallback starts no work", gateWith(hook.Options{Failure: gatePhase.Fallback(verdict{Jobs: []hook.Job{{Handler: "mail", Key: "k"}}})}), "failure"},
+		{"a fallback of another phase is refused", gateWith(hook.Options{Failure: collectPhase.Fallback(note("x"))}), "failure"},
+		{"a fallback of another phase is refused, even if the types are equal", collectPhase.On("a", says(findings{}), &hook.Options{Failure: withholdPhase.Fallback(note("x"))}), "failure"},
+		{"a fallback with jobs is refused", gateWith(hook.Options{Failure: gatePhase.Fallback(verdict{Jobs: []hook.Job{{Handler: "mail", Key: "k"}}})}), "failure"},
 
 		{"only background work is retried", observeWith(hook.Options{Idempotent: true, Retry: hook.Retry{Attempts: 2}}), "retry"},
 		{"only idempotent work is retried: set Idempotent if running it twice does no harm", observeWith(hook.Options{Execution: hook.Background, Retry: hook.Retry{Attempts: 2}}), "retry"},
 		{"idempotent background work may be retried", observeWith(hook.Options{Execution: hook.Background, Idempotent: true, Retry: hook.Retry{Attempts: 2}}), ""},
-		{"a retry has attempts", observeWith(hook.Options{Execution: hook.Background, Idempotent: true, Retry: hook.Retry{Delay: 1}}), "retry"},
-		{"a retry does not go back in time", observeWith(hook.Options{Execution: hook.Background, Idempotent: true, Retry: hook.Retry{Attempts: 2, Delay: -1}}), "retry"},
-		{"a jitter is a share", observeWith(hook.Options{Execution: hook.Background, Idempotent: true, Retry: hook.Retry{Attempts: 2, Jitter: 1.5}}), "retry"},
-		{"a jitter that is not a number is no share", observeWith(hook.Options{Execution: hook.Background, Idempotent: true, Retry: hook.Retry{Attempts: 2, Jitter: math.NaN()}}), "retry"},
+		{"a retry without attempts is refused", observeWith(hook.Options{Execution: hook.Background, Idempotent: true, Retry: hook.Retry{Delay: 1}}), "retry"},
+		{"a negative delay of a retry is refused", observeWith(hook.Options{Execution: hook.Background, Idempotent: true, Retry: hook.Retry{Attempts: 2, Delay: -1}}), "retry"},
+		{"a jitter above 1 is refused", observeWith(hook.Options{Execution: hook.Background, Idempotent: true, Retry: hook.Retry{Attempts: 2, Jitter: 1.5}}), "retry"},
+		{"a jitter that is not a number is refused", observeWith(hook.Options{Execution: hook.Background, Idempotent: true, Retry: hook.Retry{Attempts: 2, Jitter: math.NaN()}}), "retry"},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()

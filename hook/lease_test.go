@@ -56,7 +56,7 @@ func TestClosingWhatOthersNeedIsRefused(t *testing.T) {
 		others []hook.Subscription
 		needed []string // the subscriptions that need it; empty: it can be closed
 	}{
-		{"nobody is ordered against it", []hook.Subscription{gateNamed("x", nil)}, nil},
+		{"no subscription is ordered relative to it", []hook.Subscription{gateNamed("x", nil)}, nil},
 		{"one comes after it", []hook.Subscription{gateNamed("x", &hook.Options{After: []string{"a"}})}, []string{"x"}},
 		{"one comes before it", []hook.Subscription{gateNamed("x", &hook.Options{Before: []string{"a"}})}, []string{"x"}},
 		{
@@ -64,7 +64,7 @@ func TestClosingWhatOthersNeedIsRefused(t *testing.T) {
 			[]hook.Subscription{gateNamed("y", &hook.Options{After: []string{"a"}}), gateNamed("x", &hook.Options{Before: []string{"a"}})},
 			[]string{"x", "y"},
 		},
-		{"a disabled one does not count", []hook.Subscription{gateNamed("x", &hook.Options{After: []string{"a"}, Disabled: true})}, nil},
+		{"a disabled subscription does not count", []hook.Subscription{gateNamed("x", &hook.Options{After: []string{"a"}, Disabled: true})}, nil},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()

@@ -41,9 +41,9 @@ type reservation struct {
 	special bool
 }
 
-// next returns the record to write. Every entry of a plan writes at most one record. If an
-// entry writes two, because something panicked after its first record, the second is
-// dropped so that the process does not panic.
+// next returns the record to write. There is room for one record for each entry of the plan.
+// An entry writes a second record only if something panicked after its first. If the room is
+// used up, next returns a record that is never stored, so that the process does not panic.
 func (r *reservation) next() *record {
 	if r.n == len(r.recs) {
 		return new(record)

@@ -238,7 +238,8 @@ func (q *MemoryQueue) Remove(match func(Job) bool) bool {
 	return true
 }
 
-// Stats returns the number of waiting jobs and the age of the oldest.
+// Stats returns the number of waiting and running jobs, and how long the oldest waiting job
+// has been due.
 func (q *MemoryQueue) Stats(context.Context) (QueueStats, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -21,19 +21,19 @@ func TestOrder(t *testing.T) {
 		nodes []node
 		want  string
 	}{
-		{"by id where nothing else is said", []node{{id: "c"}, {id: "a"}, {id: "b"}}, "a b c"},
+		{"by id if nothing else is declared", []node{{id: "c"}, {id: "a"}, {id: "b"}}, "a b c"},
 		{"ids compare by bytes", []node{{id: "a"}, {id: "B"}, {id: "a-b"}, {id: "a.b"}, {id: "10"}, {id: "9"}, {id: "_"}}, "10 9 B _ a a-b a.b"},
 		{"a prefix comes first", []node{{id: "ab"}, {id: "a"}}, "a ab"},
 		{"the smaller priority comes first", []node{{id: "a", priority: 1}, {id: "b", priority: -1}, {id: "c"}}, "b c a"},
 		{"after beats priority", []node{{id: "a", priority: -9, after: []string{"b"}}, {id: "b", priority: 9}}, "b a"},
 		{"before beats priority", []node{{id: "a", priority: 9, before: []string{"b"}}, {id: "b", priority: -9}}, "a b"},
 		{
-			"the smallest of those that are ready is next, not whole levels",
+			"the smallest of all ready subscriptions is next, whatever its level",
 			[]node{{id: "a", priority: 1}, {id: "b", priority: 5}, {id: "c", priority: 2, after: []string{"a"}}},
 			"a c b",
 		},
 		{
-			"what waits for a late one does not hold up the rest",
+			"a subscription that waits for a late one does not delay the others",
 			[]node{{id: "a", after: []string{"z"}}, {id: "m"}, {id: "z"}},
 			"m z a",
 		},
@@ -48,8 +48,8 @@ func TestOrder(t *testing.T) {
 			[]node{{id: "a"}, {id: "y", rewrites: true, priority: 9}, {id: "z", rewrites: true, after: []string{"y"}}},
 			"y z a",
 		},
-		{"a dependency said from both sides is one", []node{{id: "a", after: []string{"b"}}, {id: "b", before: []string{"a"}}}, "b a"},
-		{"a dependency said twice is one", []node{{id: "a", after: []string{"b", "b"}}, {id: "b"}}, "b a"},
+		{"a dependency that both sides declare counts once", []node{{id: "a", after: []string{"b"}}, {id: "b", before: []string{"a"}}}, "b a"},
+		{"a dependency that is declared twice counts once", []node{{id: "a", after: []string{"b", "b"}}, {id: "b"}}, "b a"},
 		{"the edges of a disabled subscription do not count", []node{{id: "a"}, {id: "b"}, {id: "c", disabled: true, after: []string{"a"}, before: []string{"ghost", "a"}}}, "a b"},
 		{"extreme priorities", []node{{id: "a", priority: 1<<63 - 1}, {id: "b", priority: -1 << 63}}, "b a"},
 	} {
@@ -177,7 +177,7 @@ func TestCycles(t *testing.T) {
 			[]string{"a", "c", "b"},
 		},
 		{
-			"those that only wait for the cycle, or lead to it, are not members",
+			"subscriptions that only wait for the cycle, or lead to it, are not members of it",
 			[]node{
 				{id: "a", before: []string{"m"}},
 				{id: "m", before: []string{"n"}},

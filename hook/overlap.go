@@ -171,7 +171,7 @@ func (d *dispatch[In, Out]) startable(at int) (ok bool) {
 	}
 	if alive := e.abandoned.Load(); alive >= int32(d.rt.opts.Abandoned) {
 		d.fail(e, d.mark, 0, Problem{
-			Code: codes.Quarantined, Err: fmt.Errorf("%d abandoned runs are still alive", alive),
+			Code: codes.Quarantined, Err: fmt.Errorf("not started: %d earlier runs did not stop after their timeout and still run", alive),
 		})
 		return false
 	}

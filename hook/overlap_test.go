@@ -35,12 +35,12 @@ func TestOverlap(t *testing.T) {
 		want time.Duration
 	}{
 		{"inline handlers take turns", []*hook.Options{nil, nil, nil}, 3 * time.Second},
-		{"concurrent ones run at the same time", []*hook.Options{&concurrent, &concurrent, &concurrent}, time.Second},
-		{"so do those with a deadline", []*hook.Options{&deadline, &deadline, &deadline}, time.Second},
-		{"and both together", []*hook.Options{&deadline, &concurrent, &deadline}, time.Second},
-		{"a level waits for the one before", []*hook.Options{&concurrent, with(concurrent, "a"), with(deadline, "a")}, 2 * time.Second},
+		{"concurrent handlers run at the same time", []*hook.Options{&concurrent, &concurrent, &concurrent}, time.Second},
+		{"deadline handlers run at the same time", []*hook.Options{&deadline, &deadline, &deadline}, time.Second},
+		{"concurrent and deadline handlers run at the same time", []*hook.Options{&deadline, &concurrent, &deadline}, time.Second},
+		{"a level waits for the previous level", []*hook.Options{&concurrent, with(concurrent, "a"), with(deadline, "a")}, 2 * time.Second},
 		{"a chain does not overlap", []*hook.Options{&deadline, with(deadline, "a"), with(concurrent, "b")}, 3 * time.Second},
-		{"inline handlers run beside nobody", []*hook.Options{nil, &concurrent, &concurrent}, 2 * time.Second},
+		{"an inline handler does not overlap with other handlers", []*hook.Options{nil, &concurrent, &concurrent}, 2 * time.Second},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()

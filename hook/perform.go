@@ -51,7 +51,7 @@ func (rt *Runtime) performJob(ctx context.Context, job Job, run *Run, ans *Answe
 	}
 	run.Origin, run.Visibility, run.Shadow = e.sub.opts.Origin, e.sub.opts.Visibility, e.sub.opts.Shadow
 	if alive := e.abandoned.Load(); alive >= int32(rt.opts.Abandoned) {
-		return &Problem{Code: codes.Quarantined, Err: fmt.Errorf("%d abandoned runs are still alive", alive)}
+		return &Problem{Code: codes.Quarantined, Err: fmt.Errorf("not started: %d earlier runs did not stop after their timeout and still run", alive)}
 	}
 	input, held, problem := rt.recall(ctx, job)
 	if problem != nil {
@@ -155,7 +155,7 @@ func (rt *Runtime) performHandler(ctx context.Context, job Job, ans *Answer) *Pr
 	case h.Version != job.Version:
 		return &Problem{Code: codes.HandlerChanged, Err: fmt.Errorf("job handler %q has changed: the job is for version %q", job.Handler, job.Version)}
 	case h.abandoned.Load() >= int32(rt.opts.Abandoned):
-		return &Problem{Code: codes.Quarantined, Err: fmt.Errorf("%d abandoned runs are still alive", h.abandoned.Load())}
+		return &Problem{Code: codes.Quarantined, Err: fmt.Errorf("not started: %d earlier runs did not stop after their timeout and still run", h.abandoned.Load())}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

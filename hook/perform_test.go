@@ -49,10 +49,10 @@ func TestRetries(t *testing.T) {
 		{"success is not repeated", hook.Retry{Attempts: 3}, true, 0, "1:completed", []time.Duration{0}},
 		{"no retry unless asked for", hook.Retry{}, true, 9, "1:failed", []time.Duration{0}},
 		{"only idempotent work is tried again", hook.Retry{}, false, 9, "1:failed", []time.Duration{0}},
-		{"until it succeeds", hook.Retry{Attempts: 5, Delay: time.Second}, true, 2, "1:failed 2:failed 3:completed", []time.Duration{0, time.Second, 2 * time.Second}},
-		{"as often as was said", hook.Retry{Attempts: 3, Delay: time.Second}, true, 9, "1:failed 2:failed 3:failed", []time.Duration{0, time.Second, 2 * time.Second}},
+		{"work is retried until it succeeds", hook.Retry{Attempts: 5, Delay: time.Second}, true, 2, "1:failed 2:failed 3:completed", []time.Duration{0, time.Second, 2 * time.Second}},
+		{"work is retried up to the number of attempts", hook.Retry{Attempts: 3, Delay: time.Second}, true, 9, "1:failed 2:failed 3:failed", []time.Duration{0, time.Second, 2 * time.Second}},
 		{
-			"after twice the time, with a cap",
+			"the delay doubles, up to the cap",
 			hook.Retry{Attempts: 5, Delay: time.Second, Exponential: true, Cap: 3 * time.Second},
 			true, 9,
 			"1:failed 2:failed 3:failed 4:failed 5:failed",
@@ -121,8 +121,8 @@ func TestRetryPause(t *testing.T) {
 		{"five minutes at most by default", hook.Retry{Delay: time.Second, Exponential: true}, 1000, 0, 5 * time.Minute},
 		{"a cap", hook.Retry{Delay: time.Second, Exponential: true, Cap: 5 * time.Second}, 4, 0, 5 * time.Second},
 		{"a cap below the delay", hook.Retry{Delay: time.Minute, Cap: time.Second}, 1, 0, time.Second},
-		{"jitter takes away", hook.Retry{Delay: time.Second, Jitter: 0.5}, 1, 0.5, 750 * time.Millisecond},
-		{"no jitter, no chance", hook.Retry{Delay: time.Second}, 1, 0.5, time.Second},
+		{"jitter shortens the pause", hook.Retry{Delay: time.Second, Jitter: 0.5}, 1, 0.5, 750 * time.Millisecond},
+		{"without jitter the pause is not random", hook.Retry{Delay: time.Second}, 1, 0.5, time.Second},
 	} {
 		equal(t, test.rule, test.retry.Pause(test.attempt, test.random), test.want)
 	}
@@ -227,17 +227,17 @@ func TestInputOfRecordedWork(t *testing.T) {
 		recall recall
 		code   codes.Code
 	}{
-		{"nobody to ask", nil, codes.InputGone},
-		{"it is gone", func(context.Context, string, string, hook.Scope) (json.RawMessage, error) {
+		{"there is no recall function", nil, codes.InputGone},
+		{"the input is gone", func(context.Context, string, string, hook.Scope) (json.RawMessage, error) {
 			return nil, hook.ErrNotFound
 		}, codes.InputGone},
-		{"it cannot be read now", func(context.Context, string, string, hook.Scope) (json.RawMessage, error) {
+		{"the input cannot be read now", func(context.Context, string, string, hook.Scope) (json.RawMessage, error) {
 			return nil, errors.New("the disk is asleep")
 		}, codes.Error},
-		{"it does not decode", func(context.Context, string, string, hook.Scope) (json.RawMessage, error) {
+		{"the input does not decode", func(context.Context, string, string, hook.Scope) (json.RawMessage, error) {
 			return json.RawMessage(`[]`), nil
 		}, codes.InputGone},
-		{"it is found", func(_ context.Context, phase, reference string, scope hook.Scope) (json.RawMessage, error) {
+		{"the input is found", func(_ context.Context, phase, reference string, scope hook.Scope) (json.RawMessage, error) {
 			return json.RawMessage(fmt.Sprintf(`{"tool":%q,"text":%q,"agent":%q}`, reference, phase, scope.Agent)), nil
 		}, ""},
 	} {
@@ -289,8 +289,8 @@ func TestInputThatTheQueueKeeps(t *testing.T) {
 		lose bool
 		code codes.Code
 	}{
-		{"it is found", false, ""},
-		{"it is lost", true, codes.InputGone},
+		{"the input is found", false, ""},
+		{"the input is lost", true, codes.InputGone},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()

@@ -70,22 +70,22 @@ func TestFaultyPhasesAreRefusedByNewRuntime(t *testing.T) {
 		{"a kind is one of three", func(d *hook.Definition[call, verdict]) { d.Kind = 9 }, "kind"},
 		{"a gate has a merge rule", func(d *hook.Definition[call, verdict]) { d.Merge = nil }, "merge"},
 		{"a collect phase has a merge rule", func(d *hook.Definition[call, verdict]) { d.Kind, d.Merge = hook.Collect, nil }, "merge"},
-		{"an observe phase needs none", func(d *hook.Definition[call, verdict]) { d.Kind, d.Merge = hook.Observe, nil }, ""},
-		{"a gate can deny when a handler fails", func(d *hook.Definition[call, verdict]) { d.Closed = nil }, "closed"},
-		{"what stands for a failure at a gate denies", func(d *hook.Definition[call, verdict]) {
+		{"an observe phase needs no merge rule", func(d *hook.Definition[call, verdict]) { d.Kind, d.Merge = hook.Observe, nil }, ""},
+		{"a gate needs a Closed function", func(d *hook.Definition[call, verdict]) { d.Closed = nil }, "closed"},
+		{"Closed of a gate must deny", func(d *hook.Definition[call, verdict]) {
 			d.Closed = func(hook.Problem) (verdict, bool) { return ask("sure?"), true }
 		}, "closed"},
-		{"what stands for a failure at a gate is there", func(d *hook.Definition[call, verdict]) {
+		{"Closed of a gate must return an answer", func(d *hook.Definition[call, verdict]) {
 			d.Closed = func(hook.Problem) (verdict, bool) { return deny(""), false }
 		}, "closed"},
-		{"what stands for a failure at a gate does not fail", func(d *hook.Definition[call, verdict]) {
+		{"Closed of a gate must not panic", func(d *hook.Definition[call, verdict]) {
 			d.Closed = func(hook.Problem) (verdict, bool) { panic("broken") }
 		}, "closed"},
-		{"what can be rewritten can be applied", func(d *hook.Definition[call, verdict]) { d.Capabilities = hook.CanRewriteInput }, "rewrite"},
+		{"the capability to rewrite needs a Rewrite function", func(d *hook.Definition[call, verdict]) { d.Capabilities = hook.CanRewriteInput }, "rewrite"},
 		{"an observe phase does not fail closed", func(d *hook.Definition[call, verdict]) { d.Kind, d.Failure = hook.Observe, hook.Closed }, "failure"},
 		{"a phase does not default to a fallback", func(d *hook.Definition[call, verdict]) { d.Failure = gatePhase.Fallback(deny("")) }, "failure"},
 		{"a gate may default to open", func(d *hook.Definition[call, verdict]) { d.Failure = hook.Open }, ""},
-		{"somebody may run", func(d *hook.Definition[call, verdict]) { d.Overlap = -1 }, "overlap"},
+		{"a negative overlap is refused", func(d *hook.Definition[call, verdict]) { d.Overlap = -1 }, "overlap"},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()

@@ -54,14 +54,14 @@ func TestStages(t *testing.T) {
 		want string
 	}{
 		{"inline handlers are one stage", []hook.Subscription{on("a", inline), on("b", inline), on("c", inline)}, "a b c"},
-		{"concurrent ones overlap", []hook.Subscription{on("a", concurrent), on("b", concurrent)}, "[a b]"},
-		{"those with a deadline overlap with concurrent ones", []hook.Subscription{on("a", concurrent), on("b", deadline)}, "[a b]"},
-		{"up to the cap", []hook.Subscription{on("a", concurrent), on("b", concurrent), on("c", concurrent), on("d", deadline), on("e", deadline)}, "[a b] | [c d] | [e]"},
-		{"an edge puts them into different stages", []hook.Subscription{on("a", concurrent), on("b", concurrent, "a")}, "[a] | [b]"},
-		{"one of the same level joins across an inline handler", []hook.Subscription{on("a", concurrent), on("b", inline), on("c", concurrent)}, "[a c] | b"},
-		{"one of another level does not", []hook.Subscription{on("a", concurrent), on("b", inline), on("c", concurrent, "b")}, "[a] | b | [c]"},
+		{"concurrent handlers overlap", []hook.Subscription{on("a", concurrent), on("b", concurrent)}, "[a b]"},
+		{"deadline handlers overlap with concurrent handlers", []hook.Subscription{on("a", concurrent), on("b", deadline)}, "[a b]"},
+		{"handlers overlap up to the limit", []hook.Subscription{on("a", concurrent), on("b", concurrent), on("c", concurrent), on("d", deadline), on("e", deadline)}, "[a b] | [c d] | [e]"},
+		{"a dependency puts handlers into different stages", []hook.Subscription{on("a", concurrent), on("b", concurrent, "a")}, "[a] | [b]"},
+		{"a concurrent handler joins its level across an inline handler", []hook.Subscription{on("a", concurrent), on("b", inline), on("c", concurrent)}, "[a c] | b"},
+		{"a concurrent handler of another level does not join", []hook.Subscription{on("a", concurrent), on("b", inline), on("c", concurrent, "b")}, "[a] | b | [c]"},
 		{"inline handlers around a stage keep plan order", []hook.Subscription{on("a", inline), on("b", concurrent), on("c", inline)}, "a | [b] | c"},
-		{"those of one level overlap behind an inline handler of theirs", []hook.Subscription{
+		{"concurrent handlers overlap after an inline handler of the same level", []hook.Subscription{
 			on("a", inline), on("b", inline, "a"), on("c", concurrent, "a"), on("d", concurrent, "a"),
 		}, "a b | [c d]"},
 		{"rewriters run one at a time", []hook.Subscription{

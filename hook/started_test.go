@@ -7,8 +7,8 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// SPEC J-03, J-04: if a gate's start cannot be recorded, no later gate runs, whatever its
-// failure mode: not even a Go handler, which needs no such record.
+// SPEC J-03, J-04: if the started record of a gate cannot be written, no later gate runs,
+// whatever the failure mode is. This includes Go handlers, which need no started record.
 func TestNoGateRunsBehindOneWhoseStartCannotBeRecorded(t *testing.T) {
 	t.Parallel()
 	for _, failure := range []hook.Failure{hook.Closed, hook.Open} {
@@ -32,8 +32,8 @@ func TestNoGateRunsBehindOneWhoseStartCannotBeRecorded(t *testing.T) {
 	}
 }
 
-// SPEC J-01: the key and the attempt of a skipped started run do not appear in the records of
-// other skipped runs.
+// SPEC J-01: if a run with a started record is skipped, its key and attempt number are not
+// copied into the records of other skipped runs.
 func TestSkippedRunsShareNoKey(t *testing.T) {
 	t.Parallel()
 	rt := newRuntime(t, &hook.RuntimeOptions{Journal: newCountingJournal()},

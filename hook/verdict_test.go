@@ -22,14 +22,14 @@ func TestVerdicts(t *testing.T) {
 		want    hook.Severity
 		runs    string
 	}{
-		{"nobody objects", []verdict{pass, pass, pass}, "", hook.SeverityPass, "a:completed b:completed c:completed"},
+		{"all hooks pass", []verdict{pass, pass, pass}, "", hook.SeverityPass, "a:completed b:completed c:completed"},
 		{"one asks", []verdict{pass, ask("1"), pass}, "b", hook.SeverityAsk, "a:completed b:completed c:completed"},
-		{"of equal verdicts the earlier stands", []verdict{ask("1"), ask("2"), pass}, "a", hook.SeverityAsk, "a:completed b:completed c:completed"},
+		{"of equal verdicts the earlier one counts", []verdict{ask("1"), ask("2"), pass}, "a", hook.SeverityAsk, "a:completed b:completed c:completed"},
 		{"deny beats ask from an earlier hook", []verdict{ask("1"), pass, deny("2")}, "c", hook.SeverityDeny, "a:completed b:completed c:completed"},
-		{"deny beats ask from a later hook, which is not asked", []verdict{deny("1"), ask("2"), pass}, "a", hook.SeverityDeny, "a:completed b:skipped(hook.skipped) c:skipped(hook.skipped)"},
+		{"deny beats ask from a later hook, which does not run", []verdict{deny("1"), ask("2"), pass}, "a", hook.SeverityDeny, "a:completed b:skipped(hook.skipped) c:skipped(hook.skipped)"},
 		{"halt beats ask", []verdict{ask("1"), halt("2"), pass}, "b", hook.SeverityHalt, "a:completed b:completed c:skipped(hook.skipped)"},
-		{"after halt nobody is asked", []verdict{halt("1"), deny("2"), pass}, "a", hook.SeverityHalt, "a:completed b:skipped(hook.skipped) c:skipped(hook.skipped)"},
-		{"ask stops nobody", []verdict{ask("1"), pass, pass}, "a", hook.SeverityAsk, "a:completed b:completed c:completed"},
+		{"after halt no other hook runs", []verdict{halt("1"), deny("2"), pass}, "a", hook.SeverityHalt, "a:completed b:skipped(hook.skipped) c:skipped(hook.skipped)"},
+		{"after ask the other hooks still run", []verdict{ask("1"), pass, pass}, "a", hook.SeverityAsk, "a:completed b:completed c:completed"},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()

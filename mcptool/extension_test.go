@@ -211,8 +211,8 @@ var rivals = []belay.Tool{belaytest.NewTool("test__echo")}
 
 func (rival) StepTools(string) []belay.Tool { return rivals }
 
-// A destructive annotation makes a call need approval. No annotation removes the need for
-// approval.
+// A tool that its server calls destructive needs approval. A tool that its server calls
+// harmless still needs the approval that the floor asks for.
 //
 // SPEC E-09, P-07
 func TestAnnotations(t *testing.T) {

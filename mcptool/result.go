@@ -40,7 +40,7 @@ func (t *serverTool) result(r *mcp.CallToolResult) belay.Result {
 	if r.IsError {
 		out.IsError, out.Class = true, belay.ClassFailed
 		if out.Text == "" {
-			out.Text = "The tool failed and did not say why."
+			out.Text = "The tool failed and gave no reason."
 		}
 	}
 	return out

@@ -70,7 +70,7 @@ func (e *Extension) extract(ctx context.Context, in belay.TurnEnded) (belay.Note
 	added, err := e.store.extract(ctx, turn.Session, turn.Turn, begun, sees.scopes(), e.fit(turn, sees, drafts))
 	switch {
 	case errors.Is(err, errSinceForgotten):
-		return belay.Note{Audit: []hook.Audit{{Code: "memory.since_forgotten", Message: "no facts of this turn are stored, because a memory was forgotten after the turn began"}}}, nil
+		return belay.Note{Audit: []hook.Audit{{Code: "memory.since_forgotten", Message: "stored no facts from this turn, because a memory was deleted while the turn ran"}}}, nil
 	case err != nil:
 		return belay.Note{}, fmt.Errorf("extract: %w", err)
 	case len(added) == 0:

@@ -162,8 +162,8 @@ func (s *Store) terms(ctx context.Context, words []string, scopes []int64) ([]te
 // only letters and digits.
 func (t *term) match() string { return `("` + strings.Join(t.in, `" OR "`) + `")` }
 
-// candidates returns the numbers of memories that may match. The score of a memory is the
-// weight of the words that found it.
+// candidates returns the memories that contain a term of the query, each with its score. The
+// key is the memory's row number. The score is the sum of the weights of the terms found.
 func (s *Store) candidates(ctx context.Context, terms []term) (map[int64]float64, error) {
 	scores := make(map[int64]float64)
 	add := func(score float64, stmt *sql.Stmt, args ...any) error {

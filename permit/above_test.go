@@ -72,7 +72,8 @@ func TestDirectoriesAboveWhatIsProtected(t *testing.T) {
 		{`rm -rf ` + w.outside + `/*`, belay.ToolDeny, never},
 		{`mv ../../work x`, belay.ToolDeny, never},
 		{`cd / && rm -rf .` + filepath.Dir(w.project), belay.ToolDeny, never},
-		// Other directories next to a protected one, or with a similar name.
+		// Not denied: changes to other directories (next to a protected one, or with a similar
+		// name) and to the link itself, and commands that only read tools.
 		{`mv toolset old`, belay.ToolPass, ""},
 		{`mv tools/other old`, belay.ToolPass, ""},
 		{`git mv docs guide`, belay.ToolPass, ""},

@@ -197,7 +197,7 @@ func (c *invoked) terraform(o *options) {
 			c.protect(destroyData, "destroys resources")
 		}
 	default: // console, login, …
-		c.zone(ZoneMachine, "it may change the machine, or Belay does not know what it does")
+		c.zone(ZoneMachine, "Belay does not know what it does; it may change files outside the project")
 	}
 }
 

@@ -44,7 +44,7 @@ func TestFlatCommandsReportMistakes(t *testing.T) {
 		"a command that is there twice":   {"[reader]\ncat tac | *\n[harmless]\ntac\n", "tac is there twice"},
 		"a field too many":                {"[reader]\ncat | * | x\n", "it has 2 fields after the names, want 1"},
 		"a field too few":                 {"[machine]\nuseradd\n", "it has 0 fields after the names, want 1"},
-		"a number that is none":           {"[wrapper]\nnice | +* | one\n", `"one" is not a number`},
+		"a word in place of a number":     {"[wrapper]\nnice | +* | one\n", `"one" is not a number`},
 	} {
 		if _, err := parseFlat(c.text); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: the error is %v, want %q", name, err, c.want)

@@ -195,7 +195,7 @@ func npmCommand(c *invoked) {
 			c.protect(destroyData, "removes a published package")
 		}
 	default: // link, login, token, edit, explore, docs, repo, …
-		c.zone(ZoneMachine, "npm "+shown(verb)+" may change the machine, or Belay does not know it")
+		c.zone(ZoneMachine, "npm "+shown(verb)+" may change files outside the project")
 	}
 }
 

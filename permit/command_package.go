@@ -12,7 +12,7 @@ func packageCommands(t table) {
 	machine := at(ZoneMachine, "installs or removes programs")
 	other := func(c *invoked) {
 		if c.hasWords() {
-			c.unknown("it may change the machine, or Belay does not know what it does")
+			c.unknown("Belay does not know what it does; it may change files outside the project")
 		}
 	}
 	t.add("gem", byVerb("", other, map[string]judge{

@@ -194,7 +194,7 @@ func projectCommand(c *invoked) {
 	case "shell":
 		c.unknown("starts a shell that runs its input")
 	default:
-		c.zone(ZoneMachine, "it may change the machine, or Belay does not know what it does")
+		c.zone(ZoneMachine, "Belay does not know what it does; it may change files outside the project")
 	}
 }
 

@@ -76,8 +76,9 @@ func (a *analysis) isToken(part syntax.WordPart) bool {
 	}
 }
 
-// writesHash reports whether a statement prints the hash of a commit, or nothing. Names
-// of branches and tags do not count, because they may look like options.
+// writesHash reports whether everything that a statement can print is the hash of a commit.
+// A statement that can print the name of a branch or a tag returns false, because such a name
+// may look like an option.
 func (a *analysis) writesHash(s *syntax.Stmt) bool {
 	words, ok := a.literals(s)
 	if !ok || len(words) < 2 || words[0] != "git" {

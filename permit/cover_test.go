@@ -204,11 +204,11 @@ func TestAPatternMustMatchWhatWasAskedAbout(t *testing.T) {
 		{"other paths", "write(docs/*)", "write", map[string]any{"path": "migrations/1"}, false},
 		{"the command of the rule", "shell(touch *)", "shell", map[string]any{"command": "touch x && ls"}, true},
 		{"another command of the line", "shell(ls *)", "shell", map[string]any{"command": "touch x && ls"}, false},
-		{"a call that others ask about", "shell(mkdir *)", "shell", map[string]any{"command": "mkdir x"}, true},
-		{"a part of one that others ask about", "shell(mkdir *)", "shell", map[string]any{"command": "mkdir x && cat y"}, false},
-		{"none of one that others ask about", "shell(mkdir *)", "shell", map[string]any{"command": "cat y"}, false},
-		{"a file that others ask about", "write(docs/*)", "write", map[string]any{"path": "src/x"}, false},
-		{"a tool that others ask about", "write", "write", map[string]any{"path": "src/x"}, true},
+		{"a call that no rule asks about", "shell(mkdir *)", "shell", map[string]any{"command": "mkdir x"}, true},
+		{"only a part of a call that no rule asks about", "shell(mkdir *)", "shell", map[string]any{"command": "mkdir x && cat y"}, false},
+		{"another call that no rule asks about", "shell(mkdir *)", "shell", map[string]any{"command": "cat y"}, false},
+		{"another file that no rule asks about", "write(docs/*)", "write", map[string]any{"path": "src/x"}, false},
+		{"a tool that no rule asks about", "write", "write", map[string]any{"path": "src/x"}, true},
 	} {
 		got, err := floor.Covers(t.Context(), c.pattern, call(t, c.tool, c.in))
 		if err != nil || got != c.want {

@@ -97,7 +97,7 @@ func nameFault(name string) string {
 	}
 	last := labels[len(labels)-1]
 	if len(labels) > 1 && !strings.HasPrefix(last, "xn--") && strings.ContainsAny(last, "0123456789_-") {
-		return "is neither a name nor an address"
+		return "is neither a host name nor an IP address: its last part contains a digit, an underscore or a hyphen"
 	}
 	return ""
 }

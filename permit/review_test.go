@@ -7,8 +7,8 @@ import (
 	"github.com/belay-run/belay/permit"
 )
 
-// SPEC P-05: options in front of a verb, and other spellings of a path, get nobody past a
-// rule.
+// SPEC P-05: options before a subcommand (git -C . push), and other spellings of a path, do
+// not bypass a rule.
 func TestRulesSeePastOptionsAndSpellings(t *testing.T) {
 	t.Parallel()
 	floor := newWorld(t).floor(t, permit.Options{
@@ -40,7 +40,8 @@ func TestRulesSeePastOptionsAndSpellings(t *testing.T) {
 	}
 }
 
-// SPEC P-03, P-09: a yes to what runs in the sandbox is none to what runs outside.
+// SPEC P-03, P-09: an approval for commands inside the sandbox does not cover commands
+// outside it, because the two questions have different askers.
 func TestWhatRunsOutsideIsAnotherQuestion(t *testing.T) {
 	t.Parallel()
 	floor := newWorld(t).floor(t, permit.Options{Mode: permit.Build, Sandboxed: true})
@@ -51,7 +52,8 @@ func TestWhatRunsOutsideIsAnotherQuestion(t *testing.T) {
 	}
 }
 
-// SPEC P-03, P-12: only the stock shell is known to be confined.
+// SPEC P-03, P-12: the floor assumes a sandbox only for Belay's own shell tool, not for
+// other tools that run commands.
 func TestOtherToolsThatRunCommandsAreNotConfined(t *testing.T) {
 	t.Parallel()
 	floor := newWorld(t).floor(t, permit.Options{Mode: permit.Build, Sandboxed: true, Tools: map[string]permit.Profile{"runner": {Command: "cmd"}}})
@@ -60,7 +62,8 @@ func TestOtherToolsThatRunCommandsAreNotConfined(t *testing.T) {
 	}
 }
 
-// SPEC P-03: a field that is of another shape than was said is not passed by.
+// SPEC P-03: a URL field with an unexpected type of value, such as an object or a nested
+// list, is denied and not ignored.
 func TestFieldsOfAnotherShape(t *testing.T) {
 	t.Parallel()
 	floor := newWorld(t).floor(t, permit.Options{Mode: permit.Permissive, Tools: map[string]permit.Profile{"fetch": {Zone: permit.ZoneNetwork, URLs: []string{"url"}}}})

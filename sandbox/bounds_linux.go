@@ -29,7 +29,7 @@ func (s *script) boundProcesses(o order) {
 	}
 	text := strconv.Itoa(min(most+slackProcesses+reservedPIDs, 1<<22))
 	open := s.do("bound the number of processes", unix.SYS_OPENAT, unix.AT_FDCWD, "/proc/sys/kernel/pid_max", unix.O_WRONLY|unix.O_CLOEXEC, 0)
-	open.unless(2, unix.EACCES, unix.EPERM, unix.ENOENT, unix.EROFS) // not an error: the watcher counts too
+	open.unless(2, unix.EACCES, unix.EPERM, unix.ENOENT, unix.EROFS) // no failure: the watcher also counts the processes
 	fd := open.result()
 	s.do("bound the number of processes", unix.SYS_WRITE, fd, text, len(text)).unless(0, unix.EINVAL, unix.EPERM)
 	s.do("close", unix.SYS_CLOSE, fd)

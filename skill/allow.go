@@ -13,8 +13,8 @@ import (
 
 // allowedTools is the policy that stores the limits of a turn, so that they also apply
 // when the turn is resumed. Each limit is a text of lines. The first line is the name of
-// the skill, or empty if the skill is hidden. Each other line is an allowed tool. Limits
-// add up and cannot be removed.
+// the skill, or empty if the skill is hidden. Each other line is an allowed tool. A
+// call must be covered by every limit. Limits can be added to a turn, but not removed.
 var allowedTools = policy.Union[string]("skill_allowed_tools")
 
 // limit returns the limits of the skills that are active in a turn.

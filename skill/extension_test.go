@@ -511,7 +511,8 @@ func TestSkillsAreToldBeforeTheyWork(t *testing.T) {
 	wants(t, "what was told", told, []string{"concise user", "weather user", "worked", "weather agent Berlin", "worked"})
 }
 
-// SPEC K-03, K-04: the tools follow the set from the next model request on.
+// SPEC K-03, K-04: if skills are added during a turn, their tools are advertised from the
+// next model request on.
 func TestTheToolsFollowTheSkillsWithinATurn(t *testing.T) {
 	t.Parallel()
 	catalog := catalogOf(t)

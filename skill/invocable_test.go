@@ -13,7 +13,8 @@ import (
 	"github.com/belay-run/belay/skill"
 )
 
-// SPEC K-06: fields of other programs define who may use a skill.
+// SPEC K-06: disable-model-invocation and user-invocable, which are fields of other
+// programs, define who may use a skill.
 func TestWhoMayUseASkill(t *testing.T) {
 	t.Parallel()
 	dir := write(t, map[string]string{
@@ -52,7 +53,7 @@ func TestWhoMayUseASkill(t *testing.T) {
 	}
 }
 
-// SPEC K-03: a computed skill that only users may use.
+// SPEC K-03: the model gets no tool for a computed skill that only users may use.
 func TestAComputedSkillForUsersAlone(t *testing.T) {
 	t.Parallel()
 	handler := func(context.Context, *skill.Use) ([]belay.Part, error) {

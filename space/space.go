@@ -298,7 +298,7 @@ func (s *Space) checkScripts(p *problems) {
 			}
 			for name := filepath.ToSlash(rel); name != "."; name = path.Dir(name) {
 				if s.written[name] {
-					p.addf(d.File, d.Line, "this hook runs %s, but save_json writes that file, so it cannot be trusted: run another file", filepath.Base(script))
+					p.addf(d.File, d.Line, "this hook runs the file %s, which a save_json action can change after you trusted it: run a file that no hook writes", filepath.Base(script))
 				}
 			}
 		}

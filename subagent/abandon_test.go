@@ -84,7 +84,8 @@ func TestAbandoningAParentAbandonsItsChildren(t *testing.T) {
 	}
 }
 
-// SPEC S-10: the tasks of one call of delegate, and the events for watchers.
+// SPEC S-10: abandoning a turn abandons all parked tasks of a call of delegate. Watchers
+// get a start event and an end event for each of these tasks.
 func TestAbandoningDelegatedTasks(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, store belay.Store) {
@@ -121,7 +122,8 @@ func TestAbandoningDelegatedTasks(t *testing.T) {
 	})
 }
 
-// SPEC S-10: the factory fails now, or the subagent no longer exists.
+// SPEC S-10: a parked child is abandoned even if the factory of the subagent fails now, or
+// if the subagent no longer exists.
 func TestAbandoningWithoutTheSubagent(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -156,7 +158,8 @@ func TestAbandoningWithoutTheSubagent(t *testing.T) {
 	}
 }
 
-// SPEC S-10: the floor has become stricter while the child waited.
+// SPEC S-10: if the floor denies the call of a subagent when the turn is resumed, the
+// parked child is abandoned.
 func TestAParkedChildWhoseCallIsRefusedIsAbandoned(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, store belay.Store) {
@@ -187,7 +190,7 @@ func TestAParkedChildWhoseCallIsRefusedIsAbandoned(t *testing.T) {
 	})
 }
 
-// SPEC S-10: a task that never began is not started.
+// SPEC S-10: abandoning a task that never began does not create a session for it.
 func TestAbandoningMakesNoSessions(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(nil)

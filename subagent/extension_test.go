@@ -73,7 +73,7 @@ func TestListAndLookup(t *testing.T) {
 	}
 }
 
-// SPEC S-01: adding and removing while tools are requested.
+// SPEC S-01: subagents can be added and removed while other goroutines request the tools.
 func TestTheSetIsSafeForConcurrentUse(t *testing.T) {
 	t.Parallel()
 	e := newExtension(t, nil)

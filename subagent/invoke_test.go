@@ -140,7 +140,8 @@ func TestToolFollowsTheSet(t *testing.T) {
 	}
 }
 
-// SPEC S-01: the request equals that of an agent without the package.
+// SPEC S-01: if an agent has no subagents, its requests are the same as without this
+// package.
 func TestNoSubagentsNoTrace(t *testing.T) {
 	t.Parallel()
 	request := func(extensions ...belay.Extension) string {
@@ -277,7 +278,7 @@ func TestARunnerMaySayTextAlone(t *testing.T) {
 	}
 }
 
-// SPEC S-02: directives in the prompt are handled by the child.
+// SPEC S-02: the child handles the directives in its prompt, and the parent does not.
 func TestDirectivesInAPromptAreTheChilds(t *testing.T) {
 	t.Parallel()
 	var mine, theirs []string

@@ -103,7 +103,8 @@ func TestCallsOfADurableChildQueue(t *testing.T) {
 	})
 }
 
-// SPEC S-06: a task that waits for an earlier one stops when it is aborted.
+// SPEC S-06: if a task of a durable child waits for an earlier task, and the turn is
+// aborted, the task does not start.
 func TestAQueuedCallHeedsItsTimeout(t *testing.T) {
 	t.Parallel()
 	ctx, abort := context.WithCancel(t.Context())
@@ -123,7 +124,8 @@ func TestAQueuedCallHeedsItsTimeout(t *testing.T) {
 	}
 }
 
-// SPEC S-06: a durable child that another process holds.
+// SPEC S-06: if another process holds the session of a durable child, the call gets an
+// error result. A later call works when the session is free again.
 func TestADurableChildThatIsHeldElsewhere(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, store belay.Store) {
@@ -234,7 +236,8 @@ func TestAParkedChildParksItsParents(t *testing.T) {
 	}
 }
 
-// SPEC S-10: the approval is denied.
+// SPEC S-10: if an approval for a child's call is denied, the call does not run, and the
+// main agent gets the reason.
 func TestADeniedChildGoesOn(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, store belay.Store) {
@@ -254,7 +257,8 @@ func TestADeniedChildGoesOn(t *testing.T) {
 	})
 }
 
-// SPEC S-10: another process resumes the child alone.
+// SPEC S-10: if another process resumes and finishes the child alone, the parent uses that
+// result and does not run the child again.
 func TestAChildThatWasFinishedElsewhereIsNotAskedAgain(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, store belay.Store) {
@@ -279,8 +283,8 @@ func TestAChildThatWasFinishedElsewhereIsNotAskedAgain(t *testing.T) {
 	})
 }
 
-// SPEC S-10: an isolated child asks its own agent's approver, and any other child its
-// parent's.
+// SPEC S-10: an isolated child asks the approver of its own agent. Any other child asks the
+// approver of its parent.
 func TestAnIsolatedChildAsksItsOwn(t *testing.T) {
 	t.Parallel()
 	for _, isolated := range []bool{true, false} {
@@ -318,7 +322,8 @@ func (a approves) Approve(_ context.Context, q belay.Question) (belay.Decision, 
 	return belay.Decision{Allow: a(q), By: "ann"}, nil
 }
 
-// SPEC S-06, S-10: two calls of a durable child, of which the first is parked.
+// SPEC S-06, S-10: while a task of a durable child is parked, a second call gets an error,
+// and the parked task can still be resumed.
 func TestADurableChildThatWaitsIsNotDisturbed(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, store belay.Store) {
@@ -339,7 +344,8 @@ func TestADurableChildThatWaitsIsNotDisturbed(t *testing.T) {
 	})
 }
 
-// SPEC S-06: a task that was parked and abandoned does not block a durable child.
+// SPEC S-06: a parked task that was abandoned does not block later tasks of its durable
+// child.
 func TestADurableChildOutlivesATaskThatWasGivenUp(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, store belay.Store) {

@@ -120,7 +120,7 @@ var brokenJournals = []struct {
 			return s.keep(runs)
 		}
 	}, []string{"a cancelled append stores all or nothing"}},
-	{"fills in what is empty", func(s *slate) {
+	{"fills in empty fields", func(s *slate) {
 		s.store = func(r *hook.Run) {
 			if r.Ended.IsZero() {
 				r.Ended = r.Started
@@ -144,7 +144,7 @@ var brokenJournals = []struct {
 	{"cuts text", func(s *slate) {
 		s.store = func(r *hook.Run) { r.Key = r.Key[:min(len(r.Key), 255)] }
 	}, []string{"text of the greatest length comes back"}},
-	{"takes wall time for time", func(s *slate) {
+	{"ignores time zones", func(s *slate) {
 		s.store = func(r *hook.Run) {
 			year, month, day := r.Started.Date()
 			hour, minute, second := r.Started.Clock()
@@ -169,7 +169,7 @@ var brokenJournals = []struct {
 		keep := s.filter
 		s.filter = func(f hook.Filter, runs []hook.Run) []hook.Run { return keep(f, limited(runs, f.Limit)) }
 	}, []string{"a limit counts only matches"}},
-	{"takes a filter for a pattern", func(s *slate) {
+	{"treats a filter as a pattern", func(s *slate) {
 		keep := s.filter
 		s.filter = func(f hook.Filter, runs []hook.Run) []hook.Run {
 			if strings.HasSuffix(f.Session, "%") {
@@ -178,7 +178,7 @@ var brokenJournals = []struct {
 			return keep(f, runs)
 		}
 	}, []string{"every field of a filter must match"}},
-	{"lists what is not there", func(s *slate) {
+	{"lists a run that does not exist", func(s *slate) {
 		s.read = func(runs []hook.Run) []hook.Run { return append(runs, hook.Run{ID: "ghost"}) }
 	}, []string{"an empty journal lists nothing"}},
 	{"lists the newest first", func(s *slate) {

@@ -115,7 +115,7 @@ var brokenQueues = []struct {
 	{"has no bound", func(q *faultyQueue) { q.unbounded() }, []string{
 		"a full queue rejects jobs and stores nothing", "a full queue has room again when a job is done", "concurrent jobs do not exceed the limit",
 	}},
-	{"is never empty again", func(q *faultyQueue) {
+	{"never has room again", func(q *faultyQueue) {
 		inner, n := q.unbounded(), 0
 		q.enqueue = func(ctx context.Context, asked hook.Run, jobs []hook.Job) error {
 			if n += len(jobs); n > q.capacity {
@@ -194,10 +194,10 @@ var brokenQueues = []struct {
 			return q.MemoryQueue.Enqueue(ctx, asked, jobs)
 		}
 	}, []string{"a waiting claim gets a job that arrives"}},
-	{"does not heed a cancel", func(q *faultyQueue) {
+	{"ignores a cancel", func(q *faultyQueue) {
 		q.claim = func(ctx context.Context) (hook.Job, error) { return q.MemoryQueue.Claim(context.WithoutCancel(ctx)) }
 	}, []string{"a claim ends with its context and claims nothing"}},
-	{"takes a job along when it is cancelled", func(q *faultyQueue) {
+	{"claims a job after the claim was cancelled", func(q *faultyQueue) {
 		cancelled := make(chan struct{})
 		q.claim = func(ctx context.Context) (hook.Job, error) {
 			job, err := q.MemoryQueue.Claim(ctx)
@@ -245,7 +245,7 @@ var brokenQueues = []struct {
 			return q.MemoryQueue.Settle(ctx, job, attempt, again)
 		}
 	}, []string{"a retried job keeps every field"}},
-	{"has no room for what is due again", func(q *faultyQueue) {
+	{"rejects a retried job if it is full", func(q *faultyQueue) {
 		q.settle = func(ctx context.Context, job hook.Job, attempt hook.Run, again time.Time) error {
 			if stats, _ := q.MemoryQueue.Stats(ctx); stats.Waiting == q.capacity && !again.IsZero() {
 				return hook.ErrQueueFull
@@ -253,13 +253,13 @@ var brokenQueues = []struct {
 			return q.MemoryQueue.Settle(ctx, job, attempt, again)
 		}
 	}, []string{"a retried job is never rejected because the queue is full"}},
-	{"does what is done again", func(q *faultyQueue) {
+	{"runs finished jobs again", func(q *faultyQueue) {
 		q.settle = func(ctx context.Context, job hook.Job, attempt hook.Run, _ time.Time) error {
 			attempt.State = hook.Failed
 			return q.MemoryQueue.Settle(ctx, job, attempt, time.Now())
 		}
 	}, []string{"a finished job is not claimed again", "a job is skipped if its key is done", "work that has failed permanently can be scheduled again"}},
-	{"takes failure for success", func(q *faultyQueue) {
+	{"records a failure as a success", func(q *faultyQueue) {
 		q.settle = func(ctx context.Context, job hook.Job, attempt hook.Run, again time.Time) error {
 			if again.IsZero() {
 				attempt.State = hook.Completed
@@ -267,7 +267,7 @@ var brokenQueues = []struct {
 			return q.MemoryQueue.Settle(ctx, job, attempt, again)
 		}
 	}, []string{"work that has failed permanently can be scheduled again", "settling stores how the attempt ended"}},
-	{"settles what nobody claimed", func(q *faultyQueue) {
+	{"settles a job that nobody claimed", func(q *faultyQueue) {
 		q.settle = func(ctx context.Context, job hook.Job, attempt hook.Run, again time.Time) error {
 			err := q.MemoryQueue.Settle(ctx, job, attempt, again)
 			if errors.Is(err, hook.ErrNotFound) {
@@ -286,12 +286,12 @@ var brokenQueues = []struct {
 			return err
 		}
 	}, []string{"a job stays with its claimer if its attempt cannot be stored"}},
-	{"counts what runs among what waits", func(q *faultyQueue) {
+	{"counts running jobs as waiting", func(q *faultyQueue) {
 		q.stats = func(s *hook.QueueStats) { s.Waiting += s.Running }
 	}, []string{"the depth counts the jobs", "a job is skipped if its key runs"}},
-	{"does not tell its bound", func(q *faultyQueue) { q.stats = func(s *hook.QueueStats) { s.Capacity = 0 } }, []string{"the depth counts the jobs"}},
-	{"does not tell the age", func(q *faultyQueue) { q.stats = func(s *hook.QueueStats) { s.OldestAge = 0 } }, []string{"the oldest age is that of the oldest due job"}},
-	{"tells an age of what is not due", func(q *faultyQueue) {
+	{"does not report its capacity", func(q *faultyQueue) { q.stats = func(s *hook.QueueStats) { s.Capacity = 0 } }, []string{"the depth counts the jobs"}},
+	{"does not report the age", func(q *faultyQueue) { q.stats = func(s *hook.QueueStats) { s.OldestAge = 0 } }, []string{"the oldest age is that of the oldest due job"}},
+	{"reports an age if no job is due", func(q *faultyQueue) {
 		q.stats = func(s *hook.QueueStats) { s.OldestAge = max(s.OldestAge, time.Nanosecond) }
 	}, []string{"the oldest age is that of the oldest due job"}},
 }

@@ -111,7 +111,7 @@ var brokenWork = []struct {
 			return q.MemoryQueue.Enqueue(ctx, asked, jobs)
 		}
 	}, []string{"jobs are performed in order of their due time", "a job is not performed before its time"}},
-	{"goes home when there is nothing to do", func(q *faultyWork) {
+	{"stops when there is nothing to do", func(q *faultyWork) {
 		q.claim = func(ctx context.Context) (hook.Job, error) {
 			ctx, cancel := context.WithTimeout(ctx, time.Nanosecond)
 			defer cancel()
@@ -119,17 +119,17 @@ var brokenWork = []struct {
 			return q.MemoryQueue.Claim(ctx)
 		}
 	}, []string{"a job that arrives during work is performed"}},
-	{"records attempts when they are over", func(q *faultyWork) {
+	{"records attempts only after they have ended", func(q *faultyWork) {
 		q.begin = func(context.Context, hook.Job) error { return nil }
 	}, []string{"an attempt is recorded before it is made"}},
-	{"records little of what begins", func(q *faultyWork) {
+	{"records the start of an attempt without its key", func(q *faultyWork) {
 		q.begin = func(ctx context.Context, job hook.Job) error {
 			begun := job.Begun(time.Now())
 			begun.Key = ""
 			return q.journal.Append(ctx, []hook.Run{begun})
 		}
 	}, []string{"an attempt is recorded before it is made"}},
-	{"records the end apart from the beginning", func(q *faultyWork) {
+	{"records the end of an attempt as another run", func(q *faultyWork) {
 		q.settle = func(ctx context.Context, job hook.Job, attempt hook.Run, again time.Time) error {
 			attempt.ID += "-end"
 			return q.MemoryQueue.Settle(ctx, job, attempt, again)
@@ -138,7 +138,7 @@ var brokenWork = []struct {
 		"the record of how an attempt ended replaces that of its beginning", "an ended job is not performed again",
 		"a retried job is performed again, and each attempt is recorded",
 	}},
-	{"is never empty again", func(q *faultyWork) {
+	{"never has room again", func(q *faultyWork) {
 		n := 0
 		inner := q.unbounded()
 		q.enqueue = func(ctx context.Context, asked hook.Run, jobs []hook.Job) error {
@@ -149,17 +149,17 @@ var brokenWork = []struct {
 			return inner.Enqueue(ctx, asked, jobs)
 		}
 	}, []string{"a full queue has room again when a job is performed"}},
-	{"counts what runs among what waits", func(q *faultyWork) {
+	{"counts running jobs as waiting", func(q *faultyWork) {
 		q.stats = func(s *hook.QueueStats) { s.Waiting += s.Running }
 	}, []string{"the depth counts the work"}},
-	{"goes home after a panic", func(q *faultyWork) {
+	{"stops after a panic", func(q *faultyWork) {
 		q.try = func(ctx context.Context, job hook.Job, perform performer) (run hook.Run, again time.Time, ok bool) {
 			defer func() { _ = recover() }()
 			run, again = perform(ctx, job)
 			return run, again, true
 		}
 	}, []string{"work that panics fails, and the next job is performed"}},
-	{"takes a panic for a success", func(q *faultyWork) {
+	{"records a panic as a success", func(q *faultyWork) {
 		q.try = func(ctx context.Context, job hook.Job, perform performer) (run hook.Run, again time.Time, ok bool) {
 			run, again, ok = attempted(ctx, job, perform)
 			if run.State == hook.Failed {
@@ -199,7 +199,7 @@ var brokenWork = []struct {
 			return q.MemoryQueue.Settle(ctx, job, attempt, again)
 		}
 	}, []string{"a retried job is not performed before its time"}},
-	{"has no room for what is due again", func(q *faultyWork) {
+	{"drops a retried job if it is full", func(q *faultyWork) {
 		q.settle = func(ctx context.Context, job hook.Job, attempt hook.Run, again time.Time) error {
 			if stats, _ := q.MemoryQueue.Stats(ctx); stats.Waiting == q.capacity {
 				again = time.Time{}
@@ -228,7 +228,7 @@ var brokenWork = []struct {
 		"a job is skipped if its key waits for a retry",
 	}},
 	{"does not stop", func(q *faultyWork) { q.leave = false }, []string{"Work returns when its context is done"}},
-	{"does not tell the work to stop", func(q *faultyWork) {
+	{"does not cancel running work when it stops", func(q *faultyWork) {
 		q.try = func(ctx context.Context, job hook.Job, perform performer) (hook.Run, time.Time, bool) {
 			return attempted(context.WithoutCancel(ctx), job, perform)
 		}
@@ -242,7 +242,7 @@ var brokenWork = []struct {
 		"a running attempt is cancelled when work ends, and settled", "the next worker performs interrupted work again",
 		"an attempt that ends during the stop keeps its result",
 	}},
-	{"finishes what waits before it leaves", func(q *faultyWork) {
+	{"performs waiting jobs before it stops", func(q *faultyWork) {
 		q.claim = func(ctx context.Context) (hook.Job, error) {
 			job, err := q.MemoryQueue.Claim(ctx)
 			if err == nil || ctx.Err() == nil {

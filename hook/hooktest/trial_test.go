@@ -51,11 +51,11 @@ func TestTryRunsEveryExecution(t *testing.T) {
 		opts hook.Options
 		runs int
 	}{
-		{"a blocking handler is waited for", hook.Options{}, 1},
-		{"a concurrent handler is waited for", hook.Options{Concurrent: true}, 1},
-		{"a handler with a deadline is waited for", hook.Options{Execution: hook.Deadline, Timeout: time.Minute}, 1},
-		{"a handler that nobody waits for is waited for", hook.Options{Execution: hook.FireAndRecord}, 1},
-		{"background work is performed", hook.Options{Execution: hook.Background}, 2},
+		{"Try waits for a blocking handler", hook.Options{}, 1},
+		{"Try waits for a concurrent handler", hook.Options{Concurrent: true}, 1},
+		{"Try waits for a handler with a deadline", hook.Options{Execution: hook.Deadline, Timeout: time.Minute}, 1},
+		{"Try waits for a fire_and_record handler", hook.Options{Execution: hook.FireAndRecord}, 1},
+		{"Try performs background work", hook.Options{Execution: hook.Background}, 2},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()

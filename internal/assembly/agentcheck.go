@@ -138,12 +138,12 @@ func adapt(d *subagent.Declaration) []string {
 		ours, known := ForeignNames[strings.ToLower(name)]
 		switch {
 		case slices.Contains(absent, strings.ToLower(name)):
-			said = append(said, fmt.Sprintf("tools: there is no %s here: the agent works without it", name))
+			said = append(said, fmt.Sprintf("tools: Belay has no tool %s; the agent runs without it", name))
 			continue
 		case !known:
 			ours = name
 		case ours != name:
-			said = append(said, fmt.Sprintf("tools: %s is called %s here", name, ours))
+			said = append(said, fmt.Sprintf("tools: %s is named %s in Belay", name, ours))
 		}
 		if !slices.Contains(tools, ours) {
 			tools = append(tools, ours)

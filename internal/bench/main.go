@@ -1,10 +1,12 @@
 // Command bench measures the promises about speed. It prints one line for each:
 //
-//	bench NAME MEASURED BOUND ok|short
+//	bench NAME MEASURED BOUND ok|short [(NOTES)]
 //
 // Most figures are ratios to a floor: the least that any program would need, measured in
-// the same run. So the figures of different machines can be compared. The program fails
-// only if it cannot measure.
+// the same run. So the figures of different machines can be compared. MEASURED compares the
+// best round of each. The notes give the median of the rounds and the ratio of the CPU
+// times. They say "within noise" if the median is on the other side of the bound. The program
+// fails only if it cannot measure.
 package main
 
 import (
@@ -47,13 +49,14 @@ func report(table, progress io.Writer, promises []promise) (measured bool) {
 	measured = true
 	var lines []string
 	for _, p := range promises {
+		compared = notes{}
 		figure, err := p.measure()
 		if err != nil {
 			fmt.Fprintf(progress, "bench: %s: %v\n", p.name, err)
 			measured = false
 			continue
 		}
-		lines = append(lines, p.line(figure))
+		lines = append(lines, p.line(figure)+compared.String(figure, p.bound))
 		fmt.Fprintf(progress, "measured %s\n", p.name)
 	}
 	for _, line := range lines {
@@ -73,25 +76,59 @@ func (p promise) line(measured float64) string {
 
 const rounds = 15
 
+// notes are what a comparison found apart from its figure. All are 0 if there was none.
+type notes struct {
+	median float64 // of the ratios of the rounds
+	cpu    float64 // the ratio of the CPU times of this process
+}
+
+// compared is the comparison of the line that is being measured. There is one at a time.
+var compared notes
+
+func (n notes) String(figure, bound float64) string {
+	if n.median == 0 {
+		return ""
+	}
+	text := fmt.Sprintf(" (median %.2f", n.median)
+	if n.cpu > 0 {
+		text += fmt.Sprintf(", cpu %.2f", n.cpu)
+	}
+	if (figure <= bound) != (n.median <= bound) {
+		text += ", within noise"
+	}
+	return text + ")"
+}
+
 // ratio returns the cost of f divided by the cost of floor. Each is the best of several
 // rounds, because slower rounds include other work of the machine. The two run alternately,
 // so that both have the same load.
 func ratio(f, floor func(n int)) float64 {
-	ours, below := math.Inf(1), math.Inf(1)
-	for range rounds {
-		below = min(below, perOp(floor))
-		ours = min(ours, perOp(f))
+	least := func(best, one cost) cost { return cost{min(best.wall, one.wall), min(best.cpu, one.cpu)} }
+	most := cost{math.Inf(1), math.Inf(1)}
+	ours, below := most, most
+	ratios := make([]float64, rounds)
+	for i := range ratios {
+		under, over := costOf(floor), costOf(f)
+		below, ours = least(below, under), least(ours, over)
+		ratios[i] = over.wall / under.wall
 	}
-	return ours / below
+	compared = notes{median(ratios), ours.cpu / below.cpu}
+	return ours.wall / below.wall
 }
 
-// perOp returns the nanoseconds per operation. It measures a loop of at least 20 ms.
-func perOp(f func(n int)) float64 {
+// cost is what an operation takes, in nanoseconds.
+type cost struct{ wall, cpu float64 }
+
+// perOp returns the nanoseconds per operation.
+func perOp(f func(n int)) float64 { return costOf(f).wall }
+
+// costOf returns the cost of one operation. It measures a loop of at least 20 ms.
+func costOf(f func(n int)) cost {
 	for n := 64; ; n *= 2 {
-		start := time.Now()
+		start, used := time.Now(), cpuTime()
 		f(n)
 		if took := time.Since(start); took > 20*time.Millisecond {
-			return float64(took.Nanoseconds()) / float64(n)
+			return cost{float64(took.Nanoseconds()) / float64(n), float64((cpuTime() - used).Nanoseconds()) / float64(n)}
 		}
 	}
 }

@@ -43,7 +43,7 @@ func (f approverFunc) Approve(ctx context.Context, q belay.Question) (belay.Deci
 	return f(ctx, q)
 }
 
-// SPEC P-10: parallel calls have separate approvals, which are asked in the order of the
+// SPEC P-10: parallel calls have separate approvals. The questions come in the order of the
 // calls.
 func TestQuestionsComeInTheOrderOfCalls(t *testing.T) {
 	t.Parallel()

@@ -100,7 +100,7 @@ func TestModelsAreCheckedBeforeTheyAreKept(t *testing.T) {
 		{"one that is not there", "ollama/none", `ollama, at ` + server.URL + `/v1, has no model "none": ` + "`belay models ollama --check` lists"},
 		{"one that is near", "ollama/qwen4", `has no model "qwen4"`},
 		{"another size of one", "ollama/llama3.3:8b", `has no model "llama3.3:8b"`},
-		{"a server that is not there", "gone/any", "gone does not answer at http://127.0.0.1:1: nothing listens at 127.0.0.1:1: is the server started?"},
+		{"a server that is not there", "gone/any", "gone does not answer at http://127.0.0.1:1: no program listens at 127.0.0.1:1: start the server"},
 		{"a key that is wanted", "locked/any", "needs a key: set key_env or key_file under providers.locked"},
 		{"a key that is refused", "wrong/any", "wrong refuses the key sk-…cdef from WORK_LOGIN: "},
 	} {

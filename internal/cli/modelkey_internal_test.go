@@ -89,8 +89,8 @@ func TestWhatIsNoServerIsToldAtOnce(t *testing.T) {
 	d := newDesk(t, nil)
 	d.write(map[string]string{config.Name: "providers:\n  gone: {url: 'http://127.0.0.1:1/v1'}\n  page: {url: '" + page.URL + "'}\n"})
 	for provider, want := range map[string]string{
-		"gone": "nothing listens at 127.0.0.1:1: is the server started?",
-		"page": "it answered text/html, not a model's response: is the URL right, or did a proxy or a login page answer?",
+		"gone": "no program listens at 127.0.0.1:1: start the server",
+		"page": "the server answered text/html, which is not a model's response: check the URL, and check whether a proxy or a login page answered",
 	} {
 		if code := d.run("run", "--model", provider+"/m", "hello"); code != exitFailed || !strings.Contains(d.err.String(), want) {
 			t.Errorf("exit code %d, want %q: %s", code, want, &d.err)

@@ -61,7 +61,7 @@ func TestModelsAreChecked(t *testing.T) {
 			t.Errorf("models of %s (-want +got):\n%s", kind, diff)
 		}
 	}
-	if p := all["ollama"]; p.Status != broken || p.Reachable == nil || *p.Reachable || !strings.Contains(p.Detail, "no answer: nothing listens at 127.0.0.1:1: is the server started?") {
+	if p := all["ollama"]; p.Status != broken || p.Reachable == nil || *p.Reachable || !strings.Contains(p.Detail, "no answer: no program listens at 127.0.0.1:1: start the server") {
 		t.Errorf("a server that is set and not there: %+v", p)
 	}
 	if p := all["openai"]; p.Status != missing || p.Reachable != nil || p.Models != nil {

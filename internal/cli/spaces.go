@@ -22,8 +22,8 @@ func (a *app) spaceCommand() *cobra.Command {
 	cmd := parent(&cobra.Command{
 		Use:   "space",
 		Short: "Load directories of hooks, skills and agents",
-		Long: `A space is a directory with a manifest.json, hooks/, skills/ and agents/. A loaded space is part of every agent from its
-next start on; "belay trust" decides what its hooks may run.`,
+		Long: `A space is a directory with a manifest.json, hooks/, skills/ and agents/. After "belay space load",
+every agent that starts uses the space. Its hooks run programs only after "belay trust".`,
 		Example: `  belay space check ./acme
   belay space load ./acme
   belay trust acme`,
@@ -129,8 +129,8 @@ func (a *app) loadSpaceCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "load DIR",
 		Short: "Load a space into every agent",
-		Long: `Loads the space in DIR into every agent from its next start on, or with --here only into those of this project. It is
-checked first. The directory stays where it is.`,
+		Long: `Checks the space in DIR and records its path. Every agent that starts after this uses the space; with --here, only agents
+of this project do. The files stay in DIR.`,
 		Example: "  belay space load ./acme",
 		Args:    arguments(1, 1, "name the DIR of the space"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -97,7 +97,7 @@ func (a *app) showHealth(h *health, asJSON bool) error {
 	}
 	t.add(s.dim("size"), size)
 	t.add(s.dim("holds"), fmt.Sprintf("%s, %s, %s pending", visible.Counted(int(h.Sessions), "session"), visible.Counted(int(h.Runs), "record"), visible.Counted(int(h.Pending), "approval")))
-	t.add(s.dim("jobs"), fmt.Sprintf("%d waiting, %d running, room for %s", h.Jobs.Waiting, h.Jobs.Running, visible.Grouped(h.Jobs.Capacity)))
+	t.add(s.dim("jobs"), fmt.Sprintf("%d waiting (at most %s), %d running", h.Jobs.Waiting, visible.Grouped(h.Jobs.Capacity), h.Jobs.Running))
 	for _, o := range h.Holders {
 		if !o.Self {
 			t.add(s.dim("open in"), fmt.Sprintf("process %d on %s, since %s", o.PID, oneLine(o.Host), o.Since.Local().Format(time.DateTime)))

@@ -44,7 +44,8 @@ func (k *keeper) Abandon(_ context.Context, call *belay.Invocation) error {
 	return nil
 }
 
-// SPEC L-01: Abandon is called for the calls that a tool parked and that will not continue.
+// SPEC L-01: if a turn is abandoned, the tool's Abandon is called for each call that the
+// tool parked.
 func TestAbandonedCallsAreToldToTheirTool(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -88,7 +89,8 @@ func TestAbandonedCallsAreToldToTheirTool(t *testing.T) {
 	}
 }
 
-// SPEC L-01: a call that was running when its process ended is abandoned too.
+// SPEC L-01: if the process ended during a call, the tool's Abandon is called for that call
+// too.
 func TestInterruptedCallsAreToldToTheirTool(t *testing.T) {
 	t.Parallel()
 	for how, end := range map[string]func(t *testing.T, s *belay.Session){
@@ -110,7 +112,8 @@ func TestInterruptedCallsAreToldToTheirTool(t *testing.T) {
 	}
 }
 
-// SPEC S-04: the events of a remote runner's own children are placed below the run.
+// SPEC S-04: events of a remote runner's own children get run ids and depths below the run
+// of that runner.
 func TestEventsFromElsewhereArePlaced(t *testing.T) {
 	t.Parallel()
 	remote := []belay.Event{

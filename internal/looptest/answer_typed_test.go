@@ -15,7 +15,8 @@ type city struct {
 	Rivers []string `json:"rivers,omitempty"`
 }
 
-// SPEC L-10: a final answer of a type, whatever the model tries first.
+// SPEC L-10: Answer returns a value of the requested type, even if the model first answers
+// with a text or with an invalid value.
 func TestAnswer(t *testing.T) {
 	t.Parallel()
 	const good = `{"name":"Bern","people":134000,"rivers":["Aare"]}`
@@ -82,7 +83,7 @@ func TestAnswerOfOtherTypes(t *testing.T) {
 	}
 }
 
-// SPEC L-10: an agent whose scope leaves nothing to call can still answer.
+// SPEC L-10: the model can call final_answer even if the agent's scope allows no tool.
 func TestAnswerIsInAnyScope(t *testing.T) {
 	t.Parallel()
 	model := scriptOf(calls("echo"), callWith("final_answer", `{"answer":"yes"}`))
@@ -123,7 +124,7 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
-// SPEC L-10: of several answers in one message the last in call order is used.
+// SPEC L-10: if one message has several answers, the last one in call order is used.
 func TestSeveralAnswers(t *testing.T) {
 	t.Parallel()
 	for range 20 {

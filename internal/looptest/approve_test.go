@@ -533,8 +533,8 @@ func TestAbandonedTurnDoesNotRunWhatItAsked(t *testing.T) {
 	}
 }
 
-// SPEC L-01, P-09: an approval answers the question that was asked. If the floor asks
-// something else when the turn is resumed, that question is asked.
+// SPEC L-01, P-09: an approval answers only the question that was asked. If the floor asks
+// another question when the turn is resumed, a new approval is needed.
 func TestResumedCallsAreAskedAboutAnew(t *testing.T) {
 	t.Parallel()
 	now := belay.Authorization{Decision: belay.ToolAsk, Reason: "it fetches", By: "zone 3"}

@@ -205,7 +205,8 @@ func TestAParkedToolKeepsItsNameWhenTheFloorAsks(t *testing.T) {
 	wantEqual(t, "how the tool was called", d.all(), []string{`called with ""`, `called with "child-7"`})
 }
 
-// SPEC T-01: the first decision counts, even while another person is asked.
+// SPEC T-01: the first decision counts, even if it is made while another person is being
+// asked.
 func TestADecisionMadeElsewhereStands(t *testing.T) {
 	t.Parallel()
 	for place, store := range stores() {
@@ -266,7 +267,8 @@ func (s tampered) Open(ctx context.Context, session string) (*belay.Stored, erro
 	return stored, err
 }
 
-// SPEC T-01: an approval is for one input, in every process.
+// SPEC T-01: an approval is valid for one input only, also in another process that resumes
+// the turn.
 func TestAnApprovalOfAnotherInputIsNone(t *testing.T) {
 	t.Parallel()
 	var d diary

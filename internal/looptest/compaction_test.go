@@ -120,8 +120,8 @@ func TestCompactionInstructions(t *testing.T) {
 	wantExtends(t, requests) // then the provider has the conversation in its cache
 }
 
-// SPEC L-06, L-04: a request that is too long is summarized and sent again,
-// once.
+// SPEC L-06, L-04: if a request is too long, the conversation is summarized and the request
+// is sent again, but only once.
 func TestCompactionWhenTooLong(t *testing.T) {
 	t.Parallel()
 	tooLong := scripted.Step{Fault: &scripted.Fault{Kind: belay.ModelTooLong, Status: 400}}
@@ -237,7 +237,7 @@ func TestCompactionKeepsWhatIsOpen(t *testing.T) {
 	}
 }
 
-// SPEC L-06: messages after the model's last count are estimated, and counts from
+// SPEC L-06: the tokens of messages after the model's last count are estimated. Counts from
 // before a summary are ignored.
 func TestCompactionCountsWhatIsThere(t *testing.T) {
 	t.Parallel()

@@ -100,7 +100,7 @@ func TestControlsOfDirectives(t *testing.T) {
 	}
 }
 
-// SPEC D-04: that nobody can be asked has its own error.
+// SPEC D-04: Ask returns ErrNobody if nobody can be asked.
 func TestControlsWithoutAnAsker(t *testing.T) {
 	t.Parallel()
 	agent, _ := newAgent(t, &belay.Options{Directives: []belay.Directive{withControls("ask", func(ctx context.Context, c *belay.Controls) error {
@@ -128,8 +128,8 @@ func TestControlsCompact(t *testing.T) {
 	}
 }
 
-// SPEC D-04, L-06: without anything to summarize, Compact does nothing: no error, no event,
-// no hook, no model request, no stored message.
+// SPEC D-04, L-06: if there is nothing to summarize, Compact does nothing: no error, no
+// event, no hook, no model request, no stored message.
 func TestCompactWithNothingToDo(t *testing.T) {
 	t.Parallel()
 	var d diary
@@ -173,8 +173,8 @@ func TestCompactWithNothingToDo(t *testing.T) {
 	wantEqual(t, "the answer after it", turn.Text, "two")
 }
 
-// SPEC D-04, L-01: what a tool requests happens between steps, and the messages that
-// it adds are stored after the results.
+// SPEC D-04, L-01: if a tool requests another model or a compaction, this happens before
+// the next step. The messages that the tool adds are stored after the results.
 func TestControlsOfTools(t *testing.T) {
 	t.Parallel()
 	other := namedScript("test/other", says("from the other"))
@@ -204,8 +204,7 @@ func TestControlsOfTools(t *testing.T) {
 	}
 }
 
-// SPEC D-04: messages that a tool added are kept while another call parks the
-// turn.
+// SPEC D-04: if another call parks the turn, the messages that a tool added are kept.
 func TestControlsAppendSurvivesParking(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(nil)
@@ -230,8 +229,8 @@ func TestControlsAppendSurvivesParking(t *testing.T) {
 	}
 }
 
-// SPEC D-04: a model is swapped for a turn or from now on, by a directive, from Go
-// and by a hook.
+// SPEC D-04: a directive, a hook or Go code can swap the model, for one turn or from now
+// on.
 func TestModelSwap(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(nil)
@@ -336,8 +335,8 @@ func (m pickyModel) CheckTools(tools []belay.ToolDeclaration) error {
 	return nil
 }
 
-// SPEC D-04: a model that cannot declare the agent's tools returns an error before a
-// request is sent.
+// SPEC D-04: if a model cannot declare one of the agent's tools, New, AddTools and SetModel
+// return an error.
 func TestModelsThatRefuseTools(t *testing.T) {
 	t.Parallel()
 	picky := pickyModel{scripted.New([]scripted.Step{says("hm")}, nil), "long"}
@@ -354,8 +353,8 @@ func TestModelsThatRefuseTools(t *testing.T) {
 	}
 }
 
-// SPEC D-04: a model that is kept stays, whichever model answers this turn, and also if
-// the turn parks.
+// SPEC D-04: KeepModel sets the model of later turns, even if UseModel then chooses another
+// model for this turn.
 func TestModelsAreKeptAsAsked(t *testing.T) {
 	t.Parallel()
 	a, b := namedScript("test/a", says("a")), namedScript("test/b", says("b"))
@@ -386,7 +385,8 @@ func TestModelsThatCannotBeCompared(t *testing.T) {
 	wantEqual(t, "the answer", takeTurn(t, s.Run(t.Context(), "go"), belay.EndTurn).Text, "hello")
 }
 
-// SPEC D-04: a reply ends a turn in a way that a turn can end.
+// SPEC D-04: if a directive's reply has the reason parked or aborted, or an unknown reason,
+// the turn ends with an error.
 func TestRepliesEndTurns(t *testing.T) {
 	t.Parallel()
 	for reason, sound := range map[belay.EndReason]bool{belay.EndParked: false, belay.EndAborted: false, "nonsense": false, belay.EndError: true} {

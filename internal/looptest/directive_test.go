@@ -95,7 +95,8 @@ func TestDirectivesRunBeforeSkills(t *testing.T) {
 	wantEqual(t, "what the model was sent", model.Requests()[0].Messages[0].Text(), text)
 }
 
-// SPEC D-02: every occurrence fires, and stored text never fires again.
+// SPEC D-02: a directive runs once for each occurrence. Its placeholder in the stored text
+// does not run it again.
 func TestDirectivesFireOnceForEachOccurrence(t *testing.T) {
 	t.Parallel()
 	var d diary
@@ -140,8 +141,8 @@ func TestDirectivesRewrite(t *testing.T) {
 	}
 }
 
-// SPEC D-04: on a short circuit the message and the answer are stored, nothing later
-// runs and the model is not called.
+// SPEC D-04: on a short circuit, the message and the answer are stored, later directives
+// and skills do not run, and the model is not called.
 func TestDirectivesShortCircuit(t *testing.T) {
 	t.Parallel()
 	var d diary

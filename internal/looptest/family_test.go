@@ -100,7 +100,7 @@ func TestChildEventsReachTheParent(t *testing.T) {
 	wantEqual(t, "how often the inner turn ended", ends, 1)
 }
 
-// SPEC S-04: an agent that is its own child is watched once.
+// SPEC S-04: if an agent runs itself as a child, its watchers get each event once.
 func TestChildEventsOfTheSameAgent(t *testing.T) {
 	t.Parallel()
 	var agent *belay.Agent
@@ -163,7 +163,7 @@ func TestChildrenInheritHooks(t *testing.T) {
 	}
 }
 
-// SPEC S-07, P-07: a child's authority is at most its parent's.
+// SPEC S-07, P-07: a child may do at most what its parent may.
 func TestChildrenInheritTheFloor(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -334,7 +334,8 @@ func TestChildrenThatDoNotEndWell(t *testing.T) {
 	}
 }
 
-// SPEC S-04: subagent.start denies, and all events still come in pairs.
+// SPEC S-04: if a hook at subagent.start denies a child, the child does not run, and its
+// start event and its end event are still emitted.
 func TestChildrenDenied(t *testing.T) {
 	t.Parallel()
 	began := false
@@ -399,7 +400,8 @@ func TestChildrenThatHeedNoAbort(t *testing.T) {
 	})
 }
 
-// SPEC S-10: a child's approval is asked where the parent asks, unless it is isolated.
+// SPEC S-10: a child's approval goes to the parent's approver, unless the child is
+// isolated.
 func TestChildrenAskWhereTheParentAsks(t *testing.T) {
 	t.Parallel()
 	for _, isolated := range []bool{false, true} {
@@ -428,7 +430,7 @@ func TestChildrenAskWhereTheParentAsks(t *testing.T) {
 	}
 }
 
-// SPEC S-10: a parked child parks the parent, and resuming finishes both.
+// SPEC S-10: a parked child parks the parent, and resuming the parent finishes both.
 func TestParkedChildrenParkTheParent(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(nil)
@@ -454,8 +456,7 @@ func TestParkedChildrenParkTheParent(t *testing.T) {
 	wantEqual(t, "the child's answer", onlyResult(t, s).Text, "wrote it")
 }
 
-// SPEC S-10: a child's question with a text answer is asked where the parent
-// asks.
+// SPEC S-10: if a child asks the user a question, the question goes to the parent's asker.
 func TestChildrenAskInWords(t *testing.T) {
 	t.Parallel()
 	ask := anyTool("ask", func(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
@@ -473,7 +474,8 @@ func TestChildrenAskInWords(t *testing.T) {
 	wantEqual(t, "the answer", onlyResult(t, child.Session("s/child")).Text, "the left one, s/child, run-child at 1")
 }
 
-// SPEC S-10, P-07: a child's own hook cannot approve what its parent asks about.
+// SPEC S-10, P-07: if the parent's floor asks for approval of a child's call, a hook of the
+// child cannot approve it.
 func TestChildrenDoNotApproveForThemselves(t *testing.T) {
 	t.Parallel()
 	ran, asked := 0, 0
@@ -504,8 +506,8 @@ func TestChildrenDoNotApproveForThemselves(t *testing.T) {
 	}
 }
 
-// SPEC H-14, S-07: a gate that is installed in the parent while a child runs applies
-// from the child's next step, once.
+// SPEC H-14, S-07: a gate that is installed in the parent while a child runs applies from
+// the child's next step on, and runs once for each call.
 func TestChildrenInheritGatesThatComeLater(t *testing.T) {
 	t.Parallel()
 	var parent *belay.Agent
@@ -530,8 +532,8 @@ func TestChildrenInheritGatesThatComeLater(t *testing.T) {
 	}
 }
 
-// SPEC S-07, L-07: the usage of a directive's child counts, and so does that of a child
-// that fails.
+// SPEC S-07, L-07: the usage of a child counts for the parent's turn, also if a directive
+// started the child, and also if the child fails.
 func TestChildrenAlwaysCost(t *testing.T) {
 	t.Parallel()
 	costs := func(reason belay.EndReason) func(context.Context) iter.Seq2[belay.Event, error] {
@@ -559,7 +561,8 @@ func TestChildrenAlwaysCost(t *testing.T) {
 	}
 }
 
-// SPEC S-07: a parent's session.end sees its children's sessions, as its session.start does.
+// SPEC S-07: the parent's hooks at session.start and session.end also run for the sessions
+// of its children.
 func TestChildrenInheritTheEndOfSessions(t *testing.T) {
 	t.Parallel()
 	var d logbook
@@ -591,7 +594,8 @@ func TestChildrenInheritTheEndOfSessions(t *testing.T) {
 	wantEqual(t, "what the parent's hooks saw", d.all(), []string{"p begins", "c begins", "c ends", "p ends"})
 }
 
-// SPEC S-07: a model that a parent's hook names is found by the parent, if the child finds none.
+// SPEC S-07: if a parent's hook names a model for the child, and the child cannot find it,
+// the model is looked up in the parent.
 func TestChildrenFindTheModelOfAParentsPolicy(t *testing.T) {
 	t.Parallel()
 	small := scripted.New([]scripted.Step{says("small")}, &scripted.Options{FollowTranscript: true})

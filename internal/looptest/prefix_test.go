@@ -56,8 +56,8 @@ func chatter() []hook.Subscription {
 	}
 }
 
-// SPEC R-01: a provider's cache holds, because each request of a session begins
-// with the one before, whatever hooks say.
+// SPEC R-01: each request of a session begins with the previous request, whatever hooks
+// add. So the provider can use its cache.
 func TestRequestsExtendEachOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -91,8 +91,8 @@ func TestRequestsExtendEachOther(t *testing.T) {
 	})
 }
 
-// SPEC: without what is ephemeral, the same holds with ephemeral ones
-// and a standing reminder, which sit last.
+// SPEC: ephemeral reminders and the standing reminder are in the last message of
+// a request. Without that message, each request begins with the previous request.
 func TestEphemeralSitsLast(t *testing.T) {
 	t.Parallel()
 	var steps []scripted.Step
@@ -122,7 +122,7 @@ func TestEphemeralSitsLast(t *testing.T) {
 	wantExtends(t, requests)
 }
 
-// SPEC L-06: a summary begins a new prefix, which holds from there on.
+// SPEC L-06: after a summary, each request begins with the previous request again.
 func TestRequestsExtendAfterCompaction(t *testing.T) {
 	t.Parallel()
 	model := scriptOf(

@@ -204,7 +204,8 @@ func TestReminderLimit(t *testing.T) {
 	}
 }
 
-// SPEC R-03: a reminder that is both stored and ephemeral is stored.
+// SPEC R-03: if the same reminder is added as ephemeral and as not ephemeral, it is sent
+// once and stored.
 func TestTheSameReminderForOnceAndForGood(t *testing.T) {
 	t.Parallel()
 	for rule, told := range map[string][]belay.Reminder{
@@ -223,7 +224,8 @@ func TestTheSameReminderForOnceAndForGood(t *testing.T) {
 	}
 }
 
-// SPEC R-03: the default limit.
+// SPEC R-03: by default, a reminder of 16,000 characters is sent. A longer one is left out,
+// with a diagnostic.
 func TestReminderLimitByDefault(t *testing.T) {
 	t.Parallel()
 	const around = len("<system-reminder>\n\n</system-reminder>")
@@ -418,8 +420,8 @@ func TestReminderSettings(t *testing.T) {
 	}
 }
 
-// SPEC R-06: whatever the phase, the execution, the failure mode and the limits
-// are, what a hook that is waited for says arrives.
+// SPEC R-06: the model gets the output of the hooks at every phase of a turn, whatever the
+// limits, the store and OnAsk are.
 func TestRemindersAlwaysArrive(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string]belay.Options{

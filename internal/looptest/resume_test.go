@@ -42,7 +42,7 @@ func settleAs(t testing.TB, agent *belay.Agent, wait belay.Approval, allow bool)
 	}
 }
 
-// SPEC L-01, L-08: every process with the store can resume a parked turn.
+// SPEC L-01, L-08: every process that uses the store can resume a parked turn.
 func TestResumeParked(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -99,8 +99,8 @@ func TestResumeParked(t *testing.T) {
 	}
 }
 
-// SPEC L-01: contributions of hooks at the start of a turn apply to all of it.
-// The hooks do not run again.
+// SPEC L-01: contributions that hooks make at the start of a turn apply to the whole turn.
+// These hooks do not run again when the turn is resumed.
 func TestResumeKeepsWhatHooksContributed(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(nil)
@@ -152,7 +152,8 @@ func TestResumeKeepsWhatHooksContributed(t *testing.T) {
 	wantEqual(t, "the results", results, []string{"{}", `looked up {"n":1}`, `looked up {"n":2}`})
 }
 
-// SPEC L-01: a turn that still waits parks again, and other turns are refused.
+// SPEC L-01: if a turn is resumed before its approval is decided, it parks again, and the
+// session refuses other turns.
 func TestResumeUndecided(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(nil)
@@ -190,8 +191,8 @@ func TestResumeUndecided(t *testing.T) {
 
 func second[A, B any](_ A, b B) B { return b }
 
-// SPEC L-01: a tool that parked its call is called again with what it waits
-// for.
+// SPEC L-01: when a turn is resumed, a tool that parked its call is called again.
+// Invocation.Wait then has the text that the tool gave to Park.
 func TestResumeToolThatParks(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(nil)
@@ -279,7 +280,7 @@ func TestResumeInterrupted(t *testing.T) {
 	wantAnswered(t, model.Requests())
 }
 
-// SPEC L-01: an interrupted turn that is not resumed is ended by the next turn.
+// SPEC L-01: if an interrupted turn is not resumed, the next turn ends it.
 func TestInterruptedTurnIsEndedByTheNext(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(nil)
@@ -304,8 +305,8 @@ func TestInterruptedTurnIsEndedByTheNext(t *testing.T) {
 	<-p.turn
 }
 
-// SPEC L-01: an approved call that was running when its process ended counts
-// as running, not as waiting.
+// SPEC L-01: if the process ends while a resumed call runs, the call counts as running, not
+// as waiting. So it does not run again.
 func TestResumeTwiceRunsOnce(t *testing.T) {
 	t.Parallel()
 	for name, park := range map[string]bool{"a call that was approved": false, "a call that its tool had parked": true} {
@@ -387,8 +388,8 @@ func TestApprovalWhereIdsRepeat(t *testing.T) {
 	}
 }
 
-// SPEC L-01: a turn whose process ended before its end phases fired them when it
-// is resumed, or when the next turn begins, with its own reason.
+// SPEC L-01: if the end of a turn was not stored, its end phases fire again, with the
+// reason of that turn: when it is resumed or abandoned, or when the next turn begins.
 func TestEndPhasesFireLater(t *testing.T) {
 	t.Parallel()
 	for name, goOn := range map[string]func(t *testing.T, s *belay.Session) belay.EndReason{

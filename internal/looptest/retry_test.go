@@ -139,7 +139,7 @@ func TestRetryPauses(t *testing.T) {
 	}
 }
 
-// SPEC L-04: jitter spreads the attempts of many sessions.
+// SPEC L-04: jitter spreads the retries of many sessions over time.
 func TestRetryJitter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

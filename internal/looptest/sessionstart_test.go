@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// SPEC L-01, L-10: session.start says how the session was opened, once, before
-// its first request.
+// SPEC L-01, L-10: session.start fires once, before the first request, and says how the
+// session was opened.
 func TestSessionStartSources(t *testing.T) {
 	t.Parallel()
 	var d logbook
@@ -59,7 +59,8 @@ func TestSessionStartSources(t *testing.T) {
 	<-p.turn
 }
 
-// SPEC L-01: a session with a parked turn is resumed and not recovered.
+// SPEC L-01: if the session has a parked turn, session.start reports it as resumed, not as
+// recovered.
 func TestSessionStartOfAParkedSession(t *testing.T) {
 	t.Parallel()
 	var d logbook

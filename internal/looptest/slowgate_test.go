@@ -133,8 +133,8 @@ func TestAPaidResponseSurvivesAKillInASlowGate(t *testing.T) {
 	}
 }
 
-// SPEC L-01: a turn that was killed in a slow gate can be ended as well. Its calls have
-// never begun, and the model is informed of that.
+// SPEC L-01: if a process is killed in a slow gate, the next turn ends the interrupted
+// turn. The result tells the model that the call never started.
 func TestATurnKilledInASlowGateIsAbandoned(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -150,8 +150,8 @@ func TestATurnKilledInASlowGateIsAbandoned(t *testing.T) {
 	})
 }
 
-// SPEC L-01, T-07: the order of phases is the same whether a gate is slow or not, and the
-// transcript keeps what a slow hook rewrote.
+// SPEC L-01, T-07: the order of phases is the same whether a gate is slow or not. If a slow
+// hook rewrites an input, the transcript has both inputs.
 func TestASlowGateChangesNoOrder(t *testing.T) {
 	t.Parallel()
 	order := func(opts *hook.Options) (phases []string, calls []*belay.CallPart, commits int) {
@@ -394,8 +394,8 @@ func (s *failingStore) Commit(ctx context.Context, c *belay.Commit) error {
 	return s.Store.Commit(ctx, c)
 }
 
-// SPEC L-01: a fast batch is one commit, and slow calls take one for those that finished
-// meanwhile.
+// SPEC L-01: the results of fast calls are stored in one commit. If some calls are slow,
+// the results of calls that finished earlier are stored in a commit of their own.
 func TestCommitsOfABatch(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -436,9 +436,9 @@ func TestCommitsOfABatch(t *testing.T) {
 	}
 }
 
-// SPEC L-01: what a tool returned is stored before a slow hook at tool.post runs, unless a
-// hook may rewrite it. The process that resumes the turn runs the hook, and does not run
-// the tool.
+// SPEC L-01: the result of a tool is stored before a slow hook at tool.post runs, unless a
+// hook may rewrite the result. The process that resumes the turn runs the hook, and does
+// not run the tool.
 func TestAResultSurvivesAKillInASlowToolPost(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -500,8 +500,8 @@ func TestAResultSurvivesAKillInASlowToolPost(t *testing.T) {
 	}
 }
 
-// SPEC L-01, R-04: what a finished call leaves for the model, and the messages that its
-// tool added, are stored with its result and come once.
+// SPEC L-01, R-04: the reminders of a finished call, and the messages that its tool added,
+// are stored with its result. The model gets them once.
 func TestAFinishedCallLeavesItsRemindersOnce(t *testing.T) {
 	t.Parallel()
 	for _, killed := range []bool{false, true} {
@@ -559,7 +559,7 @@ func TestAFinishedCallLeavesItsRemindersOnce(t *testing.T) {
 	}
 }
 
-// SPEC L-01, L-07: a response that cannot be used still counts.
+// SPEC L-01, L-07: the usage of a response counts even if the turn cannot use the response.
 func TestEveryPaidResponseIsCounted(t *testing.T) {
 	t.Parallel()
 	paid := belay.Usage{In: 1000, Out: 10}

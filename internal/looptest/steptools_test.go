@@ -39,7 +39,8 @@ func toolNames(model *scripted.Model) []string {
 	return all
 }
 
-// SPEC T-12: tools that an extension brings follow its set from the next request on.
+// SPEC T-12: if an extension adds or removes tools, the change applies from the next
+// request on.
 func TestStepToolsFollowTheirSet(t *testing.T) {
 	t.Parallel()
 	ext := new(shifting)
@@ -60,7 +61,9 @@ func TestStepToolsFollowTheirSet(t *testing.T) {
 	}
 }
 
-// SPEC T-12: a name has one owner.
+// SPEC T-12: a tool name has one owner. If a tool of an extension has the name of another
+// tool, New returns an error. If this happens later, the tool of the extension is left out,
+// with a diagnostic.
 func TestStepToolsThatClash(t *testing.T) {
 	t.Parallel()
 	ext := new(shifting)

@@ -63,8 +63,8 @@ func TestStreamSetsThePace(t *testing.T) {
 	})
 }
 
-// SPEC L-03: wherever the loop over the stream is left, the turn is aborted,
-// its end phases fire once, and the session can continue.
+// SPEC L-03: if the caller leaves the loop over the stream, at any event, the turn is
+// aborted, its end phases fire once, and the session can continue.
 func TestStreamIsLeft(t *testing.T) {
 	t.Parallel()
 	for at := 1; ; at++ {
@@ -145,7 +145,8 @@ func TestEndPhasesOfALeftStream(t *testing.T) {
 	})
 }
 
-// SPEC L-03: an abort is the last event, and the error follows it.
+// SPEC L-03: if a turn is aborted, turn_end is its last event, and the error comes after
+// it.
 func TestStreamEndsWithTurnEnd(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("enough")
@@ -174,7 +175,8 @@ func TestStreamEndsWithTurnEnd(t *testing.T) {
 	}
 }
 
-// SPEC L-08: the events of a turn in which everything happens, in their order.
+// SPEC L-08: a turn with tool calls, an approval, a compaction and a retry emits its events
+// in this order.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -241,7 +243,7 @@ func TestEvents(t *testing.T) {
 	})
 }
 
-// SPEC L-08: an event on the wire.
+// SPEC L-08: the names of event kinds and the JSON form of an event are fixed.
 func TestEventWire(t *testing.T) {
 	t.Parallel()
 	kinds := map[belay.EventKind]string{

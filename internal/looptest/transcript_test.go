@@ -21,7 +21,7 @@ func (skills) Expand(_ context.Context, in belay.Submission) (belay.Expansion, e
 	}}, nil
 }
 
-// SPEC L-09: the messages of a transcript say where they came from.
+// SPEC L-09: the kind and the flags of a message say where it came from.
 func TestMessageKinds(t *testing.T) {
 	t.Parallel()
 	rewrite := belay.UserPromptSubmit.On("rewrite", func(_ context.Context, p belay.UserPrompt) (belay.PromptVerdict, error) {
@@ -78,7 +78,8 @@ func TestMessageKinds(t *testing.T) {
 	wantEqual(t, "the reminders in the request", remindersOf(seen(t, model)), []string{"<system-reminder>\nmind\n</system-reminder>"})
 }
 
-// SPEC L-09: an empty text counts as typed, and an unchanged text is not stored twice.
+// SPEC L-09: if a hook rewrites an empty text, PreModifiedText is the empty text. If no
+// hook changes the text, PreModifiedText is nil.
 func TestPreModifiedText(t *testing.T) {
 	t.Parallel()
 	empty := ""

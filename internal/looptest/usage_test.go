@@ -23,7 +23,7 @@ func wantUsage(t testing.TB, what string, got, want belay.Usage) {
 	}
 }
 
-// SPEC L-07: tokens and cost, for a step, a turn and a session.
+// SPEC L-07: tokens and cost are counted for a step, a turn and a session.
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	price := belay.Price{In: 3, Out: 15, CacheRead: 0.3, CacheWrite: 3.75}
@@ -85,7 +85,7 @@ func sum(all ...belay.Usage) belay.Usage {
 	return s
 }
 
-// SPEC L-07: the tokens of summaries are the turn's.
+// SPEC L-07: the tokens of a summary count for the turn that makes it.
 func TestUsageOfCompaction(t *testing.T) {
 	t.Parallel()
 	model := scriptOf(counted("one", belay.Usage{In: 900}), counted("gist", belay.Usage{In: 900, Out: 7}), counted("two", belay.Usage{In: 50}))

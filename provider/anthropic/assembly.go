@@ -118,7 +118,7 @@ func (a *assembly) whole(body []byte) ([]belay.Chunk, error) {
 	case message.Error != nil:
 		return nil, message.Error
 	case message.Type != "message":
-		return nil, fmt.Errorf("the answer has the type %q, but should be a message", message.Type)
+		return nil, fmt.Errorf("the answer has the type %q instead of \"message\"", message.Type)
 	}
 	var chunks []belay.Chunk
 	for i := range message.Content {
@@ -145,7 +145,7 @@ func (a *assembly) whole(body []byte) ([]belay.Chunk, error) {
 // begin starts a block. The event may contain the first content of the block.
 func (a *assembly) begin(e *event) (belay.Chunk, error) {
 	if e.Index != len(a.parts) {
-		return belay.Chunk{}, fmt.Errorf("block %d begins, but block %d should be next", e.Index, len(a.parts))
+		return belay.Chunk{}, fmt.Errorf("the service started block %d, but block %d was expected", e.Index, len(a.parts))
 	}
 	b := &e.ContentBlock
 	if own, ok := a.names[b.Name]; ok {
@@ -162,7 +162,7 @@ func (a *assembly) begin(e *event) (belay.Chunk, error) {
 // extend appends the content of an event to a block.
 func (a *assembly) extend(e *event) (belay.Chunk, error) {
 	if e.Index < 0 || e.Index >= len(a.parts) {
-		return belay.Chunk{}, fmt.Errorf("there is more of block %d, which has not begun", e.Index)
+		return belay.Chunk{}, fmt.Errorf("the service sent a part of block %d before its start", e.Index)
 	}
 	p, d := &a.parts[e.Index], &e.Delta
 	switch p.kind {

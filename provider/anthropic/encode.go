@@ -132,7 +132,7 @@ func resultOf(r *belay.ResultPart) toolResultBlock {
 	text := r.Text
 	if r.IsError {
 		if wire.IsBlank(text) {
-			text = "The tool failed and did not say why."
+			text = "The tool failed and gave no reason."
 		}
 		if len(r.Media) == 0 {
 			result.IsError = true

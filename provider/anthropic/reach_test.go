@@ -30,9 +30,9 @@ func TestWhatDoesNotListen(t *testing.T) {
 		kind belay.ModelErrorKind
 		want string
 	}{
-		{"a server of this machine is not started", dial("127.0.0.1:11434", syscall.ECONNREFUSED), belay.ModelInvalid, "nothing listens at 127.0.0.1:11434: is the server started?"},
-		{"nor is one by the other protocol", dial("[::1]:11434", syscall.ECONNREFUSED), belay.ModelInvalid, "nothing listens at [::1]:11434: is the server started?"},
-		{"nor is a proxy", &net.OpError{Op: "proxyconnect", Net: "tcp", Err: dial("127.0.0.1:8080", syscall.ECONNREFUSED)}, belay.ModelInvalid, "nothing listens at 127.0.0.1:8080: is the proxy started?"},
+		{"a server of this machine is not started", dial("127.0.0.1:11434", syscall.ECONNREFUSED), belay.ModelInvalid, "no program listens at 127.0.0.1:11434: start the server"},
+		{"nor is one by the other protocol", dial("[::1]:11434", syscall.ECONNREFUSED), belay.ModelInvalid, "no program listens at [::1]:11434: start the server"},
+		{"nor is a proxy", &net.OpError{Op: "proxyconnect", Net: "tcp", Err: dial("127.0.0.1:8080", syscall.ECONNREFUSED)}, belay.ModelInvalid, "no program listens at 127.0.0.1:8080: start the proxy"},
 		{"another machine may be starting it", dial("192.0.2.1:443", syscall.ECONNREFUSED), belay.ModelNetwork, "connection refused"},
 		{"a connection may be lost here too", dial("127.0.0.1:11434", syscall.ECONNRESET), belay.ModelNetwork, "reset"},
 	} {

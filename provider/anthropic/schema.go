@@ -35,7 +35,7 @@ func fitSchema(raw json.RawMessage) (json.RawMessage, error) {
 	}
 	var types []string
 	if top["type"] != nil && string(top["type"]) != `"object"` && (json.Unmarshal(top["type"], &types) != nil || !slices.Contains(types, "object")) {
-		return nil, fmt.Errorf("the input of a tool must be an object, but its schema has the type %s: declare an object that has this value as a property", top["type"])
+		return nil, fmt.Errorf("the input of a tool must be an object, but its schema has the type %s: declare an object with this value as a property", top["type"])
 	}
 	top["type"] = json.RawMessage(`"object"`)
 	if told {
@@ -61,7 +61,7 @@ func (s schema) tellAlternatives() error {
 	}
 	var required, more []json.RawMessage
 	if raw := s["required"]; raw != nil && json.Unmarshal(raw, &required) != nil {
-		return fmt.Errorf("required of its schema is not a list: %.100s", raw)
+		return fmt.Errorf("the value of required in its schema is not a list: %.100s", raw)
 	}
 	note := schema{}
 	for _, keyword := range atTop {
@@ -70,7 +70,7 @@ func (s schema) tellAlternatives() error {
 		}
 		var branches []schema
 		if err := json.Unmarshal(s[keyword], &branches); err != nil {
-			return fmt.Errorf("%s of its schema is not a list of schemas: %w", keyword, err)
+			return fmt.Errorf("the value of %s in its schema is not a list of schemas: %w", keyword, err)
 		}
 		objects := 0
 		for _, branch := range branches {
@@ -84,7 +84,7 @@ func (s schema) tellAlternatives() error {
 			}
 		}
 		if objects == 0 || keyword == "allOf" && objects < len(branches) {
-			return fmt.Errorf("the input of a tool must be an object, but %s of its schema allows none: declare an object that has this value as a property", keyword)
+			return fmt.Errorf("the input of a tool must be an object, but %s in its schema does not allow an object: declare an object with this value as a property", keyword)
 		}
 		note[keyword] = s[keyword]
 		delete(s, keyword)

@@ -54,11 +54,11 @@ func TestSchemasThatNoObjectFits(t *testing.T) {
 	for schema, want := range map[string]string{
 		`{"type":"string"}`: `type "string"`,
 		`["a"]`:             "not a JSON object",
-		`{"anyOf":[{"type":"string"},{"type":["null","number"]}]}`: "anyOf of its schema allows none",
-		`{"allOf":[{"type":"object"},{"type":"string"}]}`:          "allOf of its schema allows none",
-		`{"oneOf":7}`:                    "oneOf of its schema is not a list",
+		`{"anyOf":[{"type":"string"},{"type":["null","number"]}]}`: "anyOf in its schema does not allow an object",
+		`{"allOf":[{"type":"object"},{"type":"string"}]}`:          "allOf in its schema does not allow an object",
+		`{"oneOf":7}`:                    "oneOf in its schema is not a list",
 		`{"anyOf":[{}],"properties":[]}`: "properties of its schema are not an object",
-		`{"anyOf":[{}],"required":{}}`:   "required of its schema is not a list",
+		`{"anyOf":[{}],"required":{}}`:   "required in its schema is not a list",
 	} {
 		err := model.CheckTools([]belay.ToolDeclaration{{Name: "fine"}, {Name: "look", InputSchema: json.RawMessage(schema)}})
 		if err == nil || !strings.Contains(err.Error(), `tool "look": `) || !strings.Contains(err.Error(), want) {

@@ -22,7 +22,7 @@ func (m *Model) abilities(req *belay.Request) wire.Abilities {
 	}
 	if m.binds || m.thinking != 0 || req.Settings.Thinking != 0 {
 		a.MostTemperature, a.TopP, a.Unforced = 0, false, true
-		a.Instead["temperature"], a.Instead["top_p"] = "a model that thinks has none: leave it out, or set no thinking", "a model that thinks has none: leave it out, or set no thinking"
+		a.Instead["temperature"], a.Instead["top_p"] = "remove it, or turn thinking off, because a model that thinks does not support it", "remove it, or turn thinking off, because a model that thinks does not support it"
 	}
 	return a
 }

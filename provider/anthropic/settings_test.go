@@ -12,7 +12,8 @@ import (
 	"github.com/belay-run/belay/provider/anthropic"
 )
 
-// SPEC L-12: the model states what it cannot do.
+// SPEC L-12: CheckSettings returns an error for each setting that the model does not
+// support.
 func TestSettingsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	for rule, test := range map[string]struct {

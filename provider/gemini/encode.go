@@ -142,7 +142,7 @@ func (m *Model) resultOf(r *belay.ResultPart) []part {
 	if r.IsError {
 		said = map[string]string{"error": r.Text}
 		if wire.IsBlank(r.Text) {
-			said["error"] = "The tool failed and did not say why."
+			said["error"] = "The tool failed and gave no reason."
 		}
 	}
 	response := &functionResponse{ID: r.Call, Name: sentName(r.Tool), Response: said}

@@ -21,5 +21,5 @@ func ExampleModel_CheckTools() {
 	}))
 	// Output:
 	// <nil>
-	// tool "pick": input schema: its type must be object: the service accepts no other
+	// tool "pick": input schema: the schema's type must be object: the service accepts no other type
 }

@@ -39,7 +39,7 @@ const mostSaid = 800
 func (e *failure) Error() string {
 	message := strings.TrimSpace(wire.Beginning(e.Message, mostSaid))
 	if e.Status == "" || message == "" {
-		return cmp.Or(message, e.Status, "the service did not say what is wrong")
+		return cmp.Or(message, e.Status, "the service gave no reason")
 	}
 	return e.Status + ": " + message
 }

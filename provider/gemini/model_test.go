@@ -173,8 +173,8 @@ func TestCheckTools(t *testing.T) {
 	}
 	for _, test := range []struct{ schema, want string }{
 		{`{`, "not JSON"},
-		{`{"type":"object"} {}`, "more after"},
-		{`[]`, "not a schema"},
+		{`{"type":"object"} {}`, "text after the end"},
+		{`[]`, "the schema must be a JSON object"},
 		{`{"type":"string"}`, "type must be object"},
 		{`{"type":["string","null"]}`, "type must be object"},
 		{`{"enum":[1]}`, "type must be object"},

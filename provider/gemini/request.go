@@ -109,7 +109,7 @@ func declare(tools []belay.ToolDeclaration) ([]declaration, map[string]string, e
 		t := &tools[i]
 		name := sentName(t.Name)
 		if owner, taken := owners[name]; taken {
-			return nil, nil, fmt.Errorf("tool %q: the service would get the name %q, which tool %q already has: rename one of them", t.Name, name, owner)
+			return nil, nil, fmt.Errorf("tool %q: this tool would be sent to the service as %q, the same name as for tool %q: rename one of the two tools", t.Name, name, owner)
 		}
 		owners[name] = t.Name
 		if name != t.Name {

@@ -36,7 +36,7 @@ func sentSchema(raw json.RawMessage) (json.RawMessage, error) {
 		return nil, fmt.Errorf("it is not JSON: %w", err)
 	}
 	if d.More() {
-		return nil, errors.New("it is not JSON: there is more after the JSON value")
+		return nil, errors.New("it is not JSON: there is text after the end of the JSON value")
 	}
 	w := &writer{root: root}
 	written, err := w.schema(root, nil)
@@ -45,7 +45,7 @@ func sentSchema(raw json.RawMessage) (json.RawMessage, error) {
 	}
 	object, ok := written.(map[string]any)
 	if !ok {
-		return nil, errors.New("it is not a schema: a schema is a JSON object")
+		return nil, errors.New("the schema must be a JSON object")
 	}
 	if err := w.asObject(object); err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ var (
 // schema copies a schema. within lists the references that are being expanded.
 func (w *writer) schema(node any, within []string) (any, error) {
 	if w.nodes++; w.nodes > maxNodes {
-		return nil, fmt.Errorf("it has more than %d parts once its references are expanded", maxNodes)
+		return nil, fmt.Errorf("the schema is too large: it has more than %d parts after its references are expanded", maxNodes)
 	}
 	switch node := node.(type) {
 	case bool:
@@ -237,5 +237,5 @@ func (w *writer) asObject(schema map[string]any) error {
 			return nil
 		}
 	}
-	return errors.New("its type must be object: the service accepts no other")
+	return errors.New("the schema's type must be object: the service accepts no other type")
 }

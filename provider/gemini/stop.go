@@ -12,9 +12,9 @@ import (
 func (a *assembly) verdict() error {
 	switch a.stop {
 	case "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE":
-		return &failure{Code: http.StatusInternalServerError, Status: a.stop, Message: cmp.Or(a.message, "the model wrote a call that the service could not read")}
+		return &failure{Code: http.StatusInternalServerError, Status: a.stop, Message: cmp.Or(a.message, "the model wrote a tool call that the service could not use")}
 	case "MISSING_THOUGHT_SIGNATURE":
-		return &failure{Code: http.StatusBadRequest, Status: a.stop, Message: cmp.Or(a.message, "a call was sent without its signature")}
+		return &failure{Code: http.StatusBadRequest, Status: a.stop, Message: cmp.Or(a.message, "a tool call in the request has no signature")}
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-var errCut = errors.New("the stream ended before it said why the model stopped")
+var errCut = errors.New("the stream ended before the finish reason arrived")
 
 // Stream sends a request and yields the response as it arrives.
 func (m *Model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {

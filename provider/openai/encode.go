@@ -18,7 +18,7 @@ func resultText(r *belay.ResultPart) string {
 	case !r.IsError:
 		return r.Text
 	case wire.IsBlank(r.Text):
-		return "Error: the tool failed and did not say why."
+		return "Error: the tool failed and gave no reason."
 	default:
 		return "Error: " + r.Text
 	}

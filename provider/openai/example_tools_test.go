@@ -17,5 +17,5 @@ func ExampleModel_CheckTools() {
 		{Name: "roll", InputSchema: json.RawMessage(`{"type":"integer"}`)},
 	}))
 	// Output:
-	// tool "roll": its schema: the input of a tool must be an object, but the schema has the type "integer": declare an object that has this value as a property
+	// tool "roll": its schema: the input of a tool must be an object, but the schema has the type "integer": declare an object with this value as a property
 }

@@ -119,7 +119,7 @@ func New(model string, opts *Options) *Model {
 	case Chat:
 		m.protocol = chatProtocol{m.provider, wantsShortIDs(base.Hostname(), model), wantsThoughts(m.provider, base.Hostname())}
 	default:
-		m.broken = fmt.Errorf("Options.API: %q is neither %q nor %q", o.API, Responses, Chat)
+		m.broken = fmt.Errorf("Options.API: %q is not a protocol: use %q or %q", o.API, Responses, Chat)
 	}
 	if err := m.settings.add(o.Extra, o.API); err != nil {
 		m.broken = err
@@ -169,7 +169,7 @@ func (s *settings) add(extra json.RawMessage, api API) error {
 	}
 	for _, f := range fields {
 		if ownFields[f.key] || f.key == "reasoning" && api == Responses {
-			return fmt.Errorf("Options.Extra: the field %q is set by this package: use the other options, or leave it out", f.key)
+			return fmt.Errorf("Options.Extra: Belay already sets the field %q: use another option for it, or remove the field", f.key)
 		}
 	}
 	if len(fields) > 0 {

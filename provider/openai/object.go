@@ -42,7 +42,7 @@ func readObject(raw []byte) (object, error) {
 		return nil, fmt.Errorf("it is not JSON: %w", err)
 	}
 	if d.More() {
-		return nil, errors.New("there is more after the JSON value")
+		return nil, errors.New("there is text after the end of the JSON value")
 	}
 	return o, nil
 }

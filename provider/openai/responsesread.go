@@ -266,7 +266,7 @@ func (r *responsesAssembly) end(whole *responsesWhole) error {
 		return whole.Error
 	}
 	if whole.Status == "failed" {
-		return &serviceError{Message: "the response failed, and the service did not say why"}
+		return &serviceError{Message: "the service reports that the response failed, and gives no reason"}
 	}
 	if len(r.items) == 0 && len(whole.Output) > 0 {
 		var items []json.RawMessage

@@ -57,10 +57,10 @@ func (t *topSchema) fit() error {
 	}
 	t.take("$ref") // there are too many references, perhaps a cycle
 	if raw := t.at("properties"); raw != nil && raw[0] != '{' {
-		return fmt.Errorf("its properties are %s, but must be an object", raw)
+		return fmt.Errorf("its properties must be an object, not %s", raw)
 	}
 	if !mayBe(t.at("type"), "object") {
-		return fmt.Errorf("the input of a tool must be an object, but the schema has the type %s: declare an object that has this value as a property", t.at("type"))
+		return fmt.Errorf("the input of a tool must be an object, but the schema has the type %s: declare an object with this value as a property", t.at("type"))
 	}
 	var note object
 	for _, keyword := range atTop {
@@ -69,7 +69,7 @@ func (t *topSchema) fit() error {
 			continue
 		}
 		if (keyword == "enum" || keyword == "const") && !holdsObject(keyword, value) {
-			return fmt.Errorf("the input of a tool must be an object, but %s allows none: declare an object that has this value as a property", keyword)
+			return fmt.Errorf("the input of a tool must be an object, but %s does not allow an object: declare an object with this value as a property", keyword)
 		}
 		note.set(keyword, value)
 	}

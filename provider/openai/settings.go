@@ -27,13 +27,13 @@ func (m *Model) abilities(req *belay.Request) wire.Abilities {
 		} else if m.effort(req) != "none" {
 			a.MostTemperature, a.TopP, a.MostStops = 0, false, 0
 			for _, name := range []string{"temperature", "top_p", "stop"} {
-				a.Instead[name] = "a model that thinks has none: leave it out, or set Effort to none"
+				a.Instead[name] = "remove it, or set Effort to none, because a model that thinks does not support it"
 			}
 		}
 	}
 	if _, ok := m.protocol.(responsesProtocol); ok {
 		a.MostStops = 0
-		a.Instead["stop"] = "the Responses API has none: set Options.API to openai.Chat"
+		a.Instead["stop"] = "the Responses API has no stop texts: set Options.API to openai.Chat"
 	}
 	return a
 }

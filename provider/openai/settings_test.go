@@ -12,7 +12,8 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// SPEC L-12: the model states what it cannot do.
+// SPEC L-12: CheckSettings returns an error for each setting that the model does not
+// support.
 func TestSettingsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	budget := []string{"thinking 2048", "thinking 500"}

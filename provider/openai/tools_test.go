@@ -70,11 +70,11 @@ func TestToolsThatCannotBeDeclaredAreRefused(t *testing.T) {
 		want  []string
 	}{
 		{"an input is not a text", look(`{"type":"string"}`), []string{`"look"`, "must be an object", `"string"`}},
-		{"an input is not a number of a list", look(`{"enum":[1,2]}`), []string{`"look"`, "enum allows none"}},
-		{"an input is not a constant that is no object", look(`{"const":7}`), []string{`"look"`, "const allows none"}},
+		{"an input is not a number of a list", look(`{"enum":[1,2]}`), []string{`"look"`, "enum does not allow an object"}},
+		{"an input is not a constant that is no object", look(`{"const":7}`), []string{`"look"`, "const does not allow an object"}},
 		{"a schema that nothing fits", look(`false`), []string{`"look"`, "not a JSON object"}},
 		{"a schema that is not JSON", look(`{"type":`), []string{`"look"`, "not JSON"}},
-		{"a schema with something behind it", look(`{} {}`), []string{`"look"`, "more after the JSON"}},
+		{"a schema with something behind it", look(`{} {}`), []string{`"look"`, "text after the end of the JSON"}},
 		{"a tool without a name", []belay.ToolDeclaration{{}}, []string{`""`, "no name"}},
 		{"two tools of one name", []belay.ToolDeclaration{{Name: "look"}, {Name: "look"}}, []string{`"look"`, "rename one"}},
 		{"too many tools", many, []string{"129", "128"}},

@@ -150,7 +150,7 @@ func TestAnswersOutOfTheOrdinary(t *testing.T) {
 		{"an error has its fields in the event", openai.Responses, streamType, event("error", `{"type":"error","code":"rate_limit_exceeded","message":"slow"}`), belay.ModelRateLimited, "slow"},
 		{"or in one of its own", openai.Responses, streamType, event("error", `{"type":"error","error":{"type":"service_unavailable_error","code":"server_is_overloaded","message":"busy"}}`), belay.ModelOverloaded, "busy"},
 		{"or in a response that failed", openai.Responses, streamType, event("response.failed", `{"type":"response.failed","response":{"status":"failed","error":{"code":"server_error","message":"oh"}}}`), belay.ModelServer, "oh"},
-		{"a response may fail without a word", openai.Responses, streamType, event("response.failed", `{"type":"response.failed","response":{"status":"failed"}}`), belay.ModelServer, "did not say why"},
+		{"a response may fail without a word", openai.Responses, streamType, event("response.failed", `{"type":"response.failed","response":{"status":"failed"}}`), belay.ModelServer, "gives no reason"},
 		{"a response that is too long may show in the stream", openai.Responses, streamType, event("response.failed", `{"type":"response.failed","response":{"error":{"code":"context_length_exceeded","message":"too long"}}}`), belay.ModelTooLong, "too long"},
 		{"a prompt that is refused may show in the stream", openai.Responses, streamType, event("response.failed", `{"type":"response.failed","response":{"error":{"code":"invalid_prompt","message":"no"}}}`), belay.ModelInvalid, "no"},
 		{"a policy may show in the stream", openai.Responses, streamType, event("response.failed", `{"type":"response.failed","response":{"error":{"code":"cyber_policy","message":"no"}}}`), belay.ModelInvalid, "no"},

@@ -138,7 +138,7 @@ func checkSource(at string, b *anthropicBlock) error {
 	case s.Type != "base64":
 		return fmt.Errorf("%s.source.type: %q does not fit", at, s.Type)
 	case !slices.Contains(types, s.MediaType):
-		return fmt.Errorf("%s.source.media_type: %q is none of %s", at, s.MediaType, quoted(types))
+		return fmt.Errorf("%s.source.media_type: %q is not allowed: use one of %s", at, s.MediaType, quoted(types))
 	case err != nil || len(data) == 0:
 		return fmt.Errorf("%s.source.data: must be non-empty base64", at)
 	case b.Type == "image":

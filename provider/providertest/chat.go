@@ -65,19 +65,19 @@ func (c *Chat) Cannot(reply Reply) string {
 	for _, p := range reply.Parts {
 		switch {
 		case p.Kind == PartRedacted && c.wire.(*chatWire).thinking != "reasoning_details":
-			return "thinking is not hidden"
+			return "this thinking field cannot have redacted thinking"
 		case p.Kind == PartCall:
 			calls++
 		case calls > 0:
-			return "nothing comes behind calls"
+			return "a message has no content after its calls"
 		case p.Kind == PartText && strings.Join(p.Pieces, "") != "":
 			texts++
 		case texts > 0 && p.Kind != PartText:
-			return "thinking comes before text"
+			return "thinking must be before the text"
 		}
 	}
 	if texts > 1 {
-		return "a message has one text"
+		return "a message can have only one text"
 	}
 	return ""
 }

@@ -63,11 +63,11 @@ func (g *Gemini) Cannot(reply Reply) string {
 	for _, p := range reply.Parts {
 		input := strings.Join(p.Pieces, "")
 		if p.Kind == PartCall && input != "" && (input[0] != '{' || !json.Valid([]byte(input))) {
-			return "a call comes whole, and its input is a JSON object"
+			return "the input of a call is always a complete JSON object"
 		}
 	}
 	if reply.Usage.CacheWrite != 0 {
-		return "tokens that are written to a cache are not counted"
+		return "the protocol does not report cache writes"
 	}
 	return ""
 }

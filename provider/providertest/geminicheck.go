@@ -120,7 +120,7 @@ func geminiStrict(at string, data []byte, into any) error {
 	d.DisallowUnknownFields()
 	err := d.Decode(into)
 	if err == nil && d.More() {
-		err = errors.New("there is more after the JSON value")
+		err = errors.New("there is text after the end of the JSON value")
 	}
 	if err == nil {
 		return nil

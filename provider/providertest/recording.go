@@ -150,7 +150,7 @@ func replay(t testing.TB, file string, open func(t testing.TB, address, key stri
 	}
 	var r recording
 	if err := json.Unmarshal(data, &r); err != nil {
-		t.Fatalf("%s: it is not a recording: %v", file, err)
+		t.Fatalf("%s is not a recording: %v", file, err)
 	}
 	var played *take
 	for i := range takes {

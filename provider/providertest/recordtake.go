@@ -58,7 +58,7 @@ func (r *rehearsal) ask() (*belay.Response, *belay.ModelError) {
 	var failure *belay.ModelError
 	for chunk, err := range r.model.Stream(r.Context(), &r.talk) {
 		if err != nil && !errors.As(err, &failure) {
-			r.Fatalf("the request failed without saying how: %v", err)
+			r.Fatalf("the request failed with an error that is not a *belay.ModelError: %v", err)
 		}
 		if chunk.Response != nil {
 			response = chunk.Response
@@ -121,7 +121,7 @@ func (r *rehearsal) wantText(response *belay.Response) {
 	r.Helper()
 	text := (&belay.Message{Parts: response.Parts}).Text()
 	if strings.TrimSpace(text) == "" || response.StopReason != belay.StopEnd || response.Usage.In+response.Usage.CacheRead == 0 || response.Usage.Out == 0 {
-		r.Errorf("want a text and what it took, got %s", shown(response))
+		r.Errorf("want a text and its token usage, got %s", shown(response))
 	}
 }
 

@@ -88,7 +88,7 @@ func (s *scene) wantDone() {
 	select {
 	case <-r.Done:
 	case <-time.After(s.patience):
-		s.Errorf("the request is still open: the provider holds the connection")
+		s.Errorf("the request is still open: the provider must close the connection")
 	}
 }
 

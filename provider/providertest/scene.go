@@ -79,7 +79,7 @@ func (s *scene) script(replies ...Reply) {
 	s.Helper()
 	for _, reply := range replies {
 		if why := s.cannot(reply); why != "" {
-			s.Skipf("the protocol cannot express it: %s", why)
+			s.Skipf("the protocol cannot express this reply: %s", why)
 		}
 	}
 	s.server.Script(replies...)

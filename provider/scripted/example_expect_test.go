@@ -34,6 +34,6 @@ steps:
 	}
 	fmt.Println("left:", model.Left())
 	// Output:
-	// model scripted/script: invalid: script.yaml:3: step 1: the request is not as expected: the newest message of the user lacks "weather", it is "What is for lunch?"
+	// model scripted/script: invalid: script.yaml:3: step 1: the request is not as expected: the user's newest message does not contain "weather": it is "What is for lunch?"
 	// left: 1
 }

@@ -40,14 +40,14 @@ func (e *Expect) check(req *belay.Request) error {
 	var diff []string
 	differ := func(format string, args ...any) { diff = append(diff, fmt.Sprintf(format, args...)) }
 	if !strings.Contains(req.System, e.System) {
-		differ("the system prompt lacks %q, it is %s", e.System, excerpt(req.System))
+		differ("the system prompt does not contain %q: it is %s", e.System, excerpt(req.System))
 	}
 	if user := newestUser(req); !strings.Contains(user, e.User) {
-		differ("the newest message of the user lacks %q, it is %s", e.User, excerpt(user))
+		differ("the user's newest message does not contain %q: it is %s", e.User, excerpt(user))
 	}
 	for _, want := range e.Reminders {
 		if !reminds(req, want) {
-			differ("no reminder has %q", want)
+			differ("no reminder contains %q", want)
 		}
 	}
 	if e.Results != nil {
@@ -55,12 +55,12 @@ func (e *Expect) check(req *belay.Request) error {
 	}
 	for _, name := range e.Tools {
 		if !advertised(req, name) {
-			differ("tool %q is not advertised, only %s", name, toolNames(req))
+			differ("the request does not have the tool %q: its tools are %s", name, toolNames(req))
 		}
 	}
 	for _, name := range e.NoTools {
 		if advertised(req, name) {
-			differ("tool %q is advertised", name)
+			differ("the request must not have the tool %q", name)
 		}
 	}
 	if diff == nil {
@@ -73,24 +73,24 @@ func checkResults(want []Result, got []*belay.ResultPart) []string {
 	var diff []string
 	differ := func(format string, args ...any) { diff = append(diff, fmt.Sprintf(format, args...)) }
 	if len(want) != len(got) {
-		differ("%d results came instead of %d", len(got), len(want))
+		differ("the number of results is %d, and the step expects %d", len(got), len(want))
 	}
 	for i := range min(len(want), len(got)) {
 		w, g, n := want[i], got[i], i+1
 		if w.Call != "" && w.Call != g.Call {
-			differ("result %d is of call %q, not of %q", n, g.Call, w.Call)
+			differ("result %d belongs to call %q, not to %q", n, g.Call, w.Call)
 		}
 		if w.Tool != "" && w.Tool != g.Tool {
-			differ("result %d is of tool %q, not of %q", n, g.Tool, w.Tool)
+			differ("result %d belongs to tool %q, not to %q", n, g.Tool, w.Tool)
 		}
 		if !strings.Contains(g.Text, w.Text) {
-			differ("result %d lacks %q, it is %s", n, w.Text, excerpt(g.Text))
+			differ("result %d does not contain %q: it is %s", n, w.Text, excerpt(g.Text))
 		}
 		switch {
 		case w.IsError && !g.IsError:
-			differ("result %d is not a failure, it is %s", n, excerpt(g.Text))
+			differ("result %d must be an error, but it is %s", n, excerpt(g.Text))
 		case g.IsError && !w.IsError:
-			differ("result %d is a failure: %s", n, excerpt(g.Text))
+			differ("result %d must not be an error: %s", n, excerpt(g.Text))
 		}
 	}
 	return diff

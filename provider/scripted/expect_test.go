@@ -41,19 +41,19 @@ func TestExpect(t *testing.T) {
 		{"what is there is met", scripted.Expect{
 			System: "careful", User: "second", Reminders: []string{"red"}, Results: both, Tools: []string{"write"}, NoTools: []string{"shell"},
 		}, ""},
-		{"the system prompt counts", scripted.Expect{System: "bold"}, `the system prompt lacks "bold", it is "You are careful."`},
-		{"only the newest message of the user counts", scripted.Expect{User: "first"}, `lacks "first", it is "second question"`},
-		{"what is no reminder does not count as one", scripted.Expect{Reminders: []string{"red", "careful"}}, `no reminder has "careful"`},
-		{"all results are listed", scripted.Expect{Results: both[:1]}, "2 results came instead of 1"},
-		{"an empty list expects no results", scripted.Expect{Results: []scripted.Result{}}, "2 results came instead of 0"},
-		{"a result has its text", scripted.Expect{Results: []scripted.Result{{Text: "b.md"}, both[1]}}, `result 1 lacks "b.md", it is "contents of a.md"`},
-		{"a result has its call", scripted.Expect{Results: []scripted.Result{{Call: "call_9"}, both[1]}}, `result 1 is of call "call_1", not of "call_9"`},
-		{"a result has its tool", scripted.Expect{Results: []scripted.Result{both[0], {Tool: "edit", IsError: true}}}, `result 2 is of tool "write", not of "edit"`},
-		{"a result must not fail unless said", scripted.Expect{Results: []scripted.Result{both[0], {}}}, `result 2 is a failure: "denied: read only"`},
-		{"a result must fail if said", scripted.Expect{Results: []scripted.Result{{IsError: true}, both[1]}}, "result 1 is not a failure"},
-		{"a tool must be advertised", scripted.Expect{Tools: []string{"read", "shell"}}, `tool "shell" is not advertised, only read, write`},
-		{"a tool must not be advertised", scripted.Expect{NoTools: []string{"read"}}, `tool "read" is advertised`},
-		{"all differences are told", scripted.Expect{System: "bold", User: "third"}, `"You are careful."; the newest message`},
+		{"the system prompt counts", scripted.Expect{System: "bold"}, `the system prompt does not contain "bold": it is "You are careful."`},
+		{"only the newest message of the user counts", scripted.Expect{User: "first"}, `does not contain "first": it is "second question"`},
+		{"what is no reminder does not count as one", scripted.Expect{Reminders: []string{"red", "careful"}}, `no reminder contains "careful"`},
+		{"all results are listed", scripted.Expect{Results: both[:1]}, "the number of results is 2, and the step expects 1"},
+		{"an empty list expects no results", scripted.Expect{Results: []scripted.Result{}}, "the number of results is 2, and the step expects 0"},
+		{"a result has its text", scripted.Expect{Results: []scripted.Result{{Text: "b.md"}, both[1]}}, `result 1 does not contain "b.md": it is "contents of a.md"`},
+		{"a result has its call", scripted.Expect{Results: []scripted.Result{{Call: "call_9"}, both[1]}}, `result 1 belongs to call "call_1", not to "call_9"`},
+		{"a result has its tool", scripted.Expect{Results: []scripted.Result{both[0], {Tool: "edit", IsError: true}}}, `result 2 belongs to tool "write", not to "edit"`},
+		{"a result must not fail unless said", scripted.Expect{Results: []scripted.Result{both[0], {}}}, `result 2 must not be an error: "denied: read only"`},
+		{"a result must fail if said", scripted.Expect{Results: []scripted.Result{{IsError: true}, both[1]}}, "result 1 must be an error"},
+		{"a tool must be advertised", scripted.Expect{Tools: []string{"read", "shell"}}, `the request does not have the tool "shell": its tools are read, write`},
+		{"a tool must not be advertised", scripted.Expect{NoTools: []string{"read"}}, `the request must not have the tool "read"`},
+		{"all differences are told", scripted.Expect{System: "bold", User: "third"}, `"You are careful."; the user's newest message`},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
@@ -82,5 +82,5 @@ func TestExpectQuotesNoWholeBook(t *testing.T) {
 func TestExpectOfAnEmptyRequest(t *testing.T) {
 	t.Parallel()
 	model := scripted.New([]scripted.Step{{Expect: &scripted.Expect{User: "hi", Tools: []string{"read"}, Results: []scripted.Result{{}}}}}, nil)
-	fails(t, model, ask(), belay.ModelInvalid, `lacks "hi", it is ""`, "only none", "0 results came instead of 1")
+	fails(t, model, ask(), belay.ModelInvalid, `does not contain "hi": it is ""`, "its tools are none", "the number of results is 0, and the step expects 1")
 }

@@ -37,7 +37,7 @@ func Parse(name string, data []byte) (*Model, error) {
 		return nil, located(name, err)
 	}
 	if len(parsed.Docs) > 1 {
-		return nil, fmt.Errorf("%s:%d: a second document begins here: a file holds one script", name, line(parsed.Docs[1].Body))
+		return nil, fmt.Errorf("%s:%d: a second YAML document begins here: a file can have only one script", name, line(parsed.Docs[1].Body))
 	}
 	var root ast.Node
 	if len(parsed.Docs) == 1 {
@@ -85,7 +85,7 @@ func (f *Fault) contradiction() error {
 		}
 	}
 	if ways > 1 {
-		return errors.New("an attempt fails in one way: with cut, with hang, or with an error that has a kind")
+		return errors.New("these keys exclude each other: use only cut, only hang, or only the keys of an error (kind, status, retry_after, message)")
 	}
 	return nil
 }

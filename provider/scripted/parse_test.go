@@ -26,7 +26,7 @@ func TestLoad(t *testing.T) {
 	}
 	question := user("How was the last quarter?")
 	req := ask(question)
-	fails(t, model, req, belay.ModelInvalid, "testdata/script.yaml:9: step 1:", `tool "read" is not advertised`)
+	fails(t, model, req, belay.ModelInvalid, "testdata/script.yaml:9: step 1:", `does not have the tool "read"`)
 	req.Tools = []belay.ToolDeclaration{{Name: "read"}, {Name: "search"}}
 	first := answer(t, model, req).response
 	said := assistant(first.Parts...)
@@ -98,7 +98,7 @@ func TestParse(t *testing.T) {
 			}
 		}},
 		{"an empty list of results is not no list", "steps: [{expect: {results: []}}]", func(t *testing.T, model *scripted.Model) {
-			fails(t, model, ask(results(belay.ResultPart{})), belay.ModelInvalid, "1 results came instead of 0")
+			fails(t, model, ask(results(belay.ResultPart{})), belay.ModelInvalid, "the number of results is 1, and the step expects 0")
 		}},
 		{"anchors and merges work", "steps:\n- &a {text: a, stop: refusal}\n- *a\n- {<<: *a, text: b}\n- calls: [&c {tool: x}, {<<: *c, id: y}]\n", func(t *testing.T, model *scripted.Model) {
 			if got := hear(t, model, 3); got != "aab" {

@@ -29,7 +29,7 @@ func (m *Model) claim(req *belay.Request) (claim, error) {
 	}
 	if m.options.Window > 0 {
 		if count(); tokens(size) > m.options.Window {
-			return claim{}, m.fail(belay.ModelTooLong, fmt.Errorf("the request takes about %d tokens and the window is %d", tokens(size), m.options.Window))
+			return claim{}, m.fail(belay.ModelTooLong, fmt.Errorf("the request has about %d tokens, more than the window of %d tokens", tokens(size), m.options.Window))
 		}
 	}
 	at := m.played
@@ -67,7 +67,7 @@ func (m *Model) takeAt(at int) (*take, error) {
 	case n > 0 && m.options.Repeat:
 		return m.takes[n-1], nil
 	default:
-		return nil, m.fail(belay.ModelInvalid, fmt.Errorf("the script ends after step %d and a request asks for step %d: add a step, or repeat the last one", n, at+1))
+		return nil, m.fail(belay.ModelInvalid, fmt.Errorf("the script ends after step %d, and a request needs step %d: add a step, or set repeat to play the last step again", n, at+1))
 	}
 }
 

@@ -25,7 +25,7 @@ func TestScriptEnds(t *testing.T) {
 	if got := hear(t, model, 2); got != "ab" {
 		t.Errorf("the model says %q, want the steps in order", got)
 	}
-	fails(t, model, ask(), belay.ModelInvalid, "ends after step 2", "asks for step 3", "add a step")
+	fails(t, model, ask(), belay.ModelInvalid, "ends after step 2", "needs step 3", "add a step")
 	fails(t, scripted.New(nil, &scripted.Options{Repeat: true}), ask(), belay.ModelInvalid, "ends after step 0")
 }
 
@@ -91,7 +91,7 @@ func TestFollowTranscript(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", test.rule, got, test.want)
 		}
 	}
-	fails(t, model, ask(said, said, said), belay.ModelInvalid, "asks for step 4")
+	fails(t, model, ask(said, said, said), belay.ModelInvalid, "needs step 4")
 	if got := model.Left(); got != 0 {
 		t.Errorf("%d steps are left, want none: the conversation that got furthest counts", got)
 	}

@@ -64,10 +64,10 @@ func (s *shape) check(node ast.Node, t reflect.Type, key string) {
 	}
 	switch {
 	case node.Type() == ast.NullType:
-		s.reportf(node, "%s has no value: give it one or leave it out", key)
+		s.reportf(node, "%s has no value: write a value or remove the key", key)
 	case t.Kind() == reflect.Interface: // Call.Input
 		if !isMapping(node) && !isText(node) {
-			s.reportf(node, "%s must be a mapping, or a text that is sent as it is", key)
+			s.reportf(node, "%s must be a mapping, or a text that is sent unchanged", key)
 		}
 	case t.Kind() == reflect.Struct:
 		s.mapping(node, t, key)
@@ -108,7 +108,7 @@ func (s *shape) mapping(node ast.Node, t reflect.Type, key string) {
 		s.check(entries.Value(), known[i].t, k)
 	}
 	if want := required[t]; want != "" && !slices.Contains(seen, want) {
-		s.reportf(node, "%s lacks the key %q", key, want)
+		s.reportf(node, "%s must have the key %q", key, want)
 	}
 }
 
@@ -124,7 +124,7 @@ func (s *shape) scalar(node ast.Node, t reflect.Type, key string) {
 		}
 	case t == reflect.TypeFor[time.Duration]():
 		if d, err := time.ParseDuration(text); err != nil || d < 0 || !isText(node) {
-			s.reportf(node, "%s must be a time with a unit, such as 300ms or 2s, not %s", key, text)
+			s.reportf(node, "%s must be a duration with a unit, such as 300ms or 2s, not %s", key, text)
 		}
 	case t.Kind() == reflect.Bool:
 		if node.Type() != ast.BoolType {

@@ -83,7 +83,7 @@ func TestWithoutCacheNothingIsRead(t *testing.T) {
 func TestWindow(t *testing.T) {
 	t.Parallel()
 	model := scripted.New(says("fits"), &scripted.Options{Window: 10})
-	fails(t, model, ask(user(strings.Repeat("x", 41))), belay.ModelTooLong, "about 11 tokens", "window is 10")
+	fails(t, model, ask(user(strings.Repeat("x", 41))), belay.ModelTooLong, "about 11 tokens", "window of 10 tokens")
 	if got := textOf(answer(t, model, ask(user(strings.Repeat("x", 40)))).response); got != "fits" {
 		t.Errorf("a request that fits hears %q: one that is too long must not use up a step", got)
 	}

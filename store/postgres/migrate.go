@@ -250,15 +250,16 @@ func (s *Store) migrate(ctx context.Context, db *sql.DB, from fs.FS, versions st
 func (s *Store) Migrated() (from, to int64) { return s.migrated[0], s.migrated[1] }
 
 const (
-	// contracts is part of the file name of every migration that removes something.
+	// contracts marks the migrations that remove a table or a column. It is part of their
+	// file names.
 	contracts = "_contract_"
-	// firstKnown is the first version of the tables in which a program registers the newest
-	// version that it knows.
+	// firstKnown is the first version of the tables that has the column holders.knows. Each
+	// running program writes there the newest version that it can use.
 	firstKnown = 6
 )
 
-// mayContract returns ErrOlder if a migration would remove something that a running older
-// program may need.
+// mayContract returns ErrOlder if a pending migration removes a table or a column that an
+// older program may still use, and such a program is running.
 func (s *Store) mayContract(ctx context.Context, sources []*goose.Source, stored int64) error {
 	for _, source := range sources {
 		if source.Version <= stored || stored < firstKnown || !strings.Contains(source.Path, contracts) {

@@ -68,7 +68,7 @@ var approvalFaults = []fault{
 		d.By = ""
 		return f.inner.Decide(ctx, d)
 	}), []string{"a decision is stored and returned with every field", "of many concurrent decisions one is stored, and the others get it returned"}},
-	{"does not tell who was first", onDecide(func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error) {
+	{"does not return the first decision", onDecide(func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error) {
 		a, err := f.inner.Decide(ctx, d)
 		if err != nil {
 			a = belay.Approval{}
@@ -78,7 +78,7 @@ var approvalFaults = []fault{
 		"a second decision is ErrDecided, and the first one remains", "of many concurrent decisions one is stored, and the others get it returned",
 		"a decision with the hash of another input is ErrWrongHash, and the approval stays pending", "an expired approval is ErrExpired and stays pending",
 	}},
-	{"takes every yes for one call", onDecide(func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error) {
+	{"treats every approval as one for a single call", onDecide(func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error) {
 		d.Scope = belay.ApprovalScope{}
 		return f.inner.Decide(ctx, d)
 	}), []string{
@@ -94,7 +94,7 @@ var approvalFaults = []fault{
 		}
 		return f.inner.Decide(ctx, d)
 	}), []string{"other errors of a decision come before those of its scope"}},
-	{"takes every decision for a yes", onDecide(func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error) {
+	{"treats every decision as an approval", onDecide(func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error) {
 		d.Allow = true
 		return f.inner.Decide(ctx, d)
 	}), []string{"a denial is a decision"}},
@@ -102,7 +102,7 @@ var approvalFaults = []fault{
 		session := f.asked(d.Approval).Session
 		return must(f.inner.Decide(ctx, d))(f.inner.Release(ctx, session, f.known()[session]))
 	}), []string{"an approval of a held session can be decided, and the session stays held"}},
-	{"says that everything has been decided", onDecide(func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error) {
+	{"returns ErrDecided for every error", onDecide(func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error) {
 		a, err := f.inner.Decide(ctx, d)
 		if err != nil {
 			err = belay.ErrDecided
@@ -116,7 +116,7 @@ var approvalFaults = []fault{
 		d.Hash = f.asked(d.Approval).Hash
 		return f.inner.Decide(ctx, d)
 	}), []string{"a decision with the hash of another input is ErrWrongHash, and the approval stays pending"}},
-	{"lets the last decision stand", func(f *flawed) {
+	{"keeps the last decision", func(f *flawed) {
 		last := make(map[string]*belay.Decision)
 		f.decide = func(ctx context.Context, d belay.Decision) (belay.Approval, error) {
 			a, err := f.inner.Decide(ctx, d)
@@ -144,7 +144,7 @@ var approvalFaults = []fault{
 		f.inner = memstore.New(&memstore.Options{Clock: hooktest.NewClock(time.Time{}.AddDate(1, 0, 0))})
 		f.open, f.commit, f.release, f.decide = f.inner.Open, f.inner.Commit, f.inner.Release, f.inner.Decide
 	}, []string{"an expired approval is ErrExpired and stays pending"}},
-	{"lets expire what has no time", onDecide(func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error) {
+	{"treats an approval without an expiry as expired", onDecide(func(ctx context.Context, f *flawed, d belay.Decision) (belay.Approval, error) {
 		if f.asked(d.Approval).Expires.Before(time.Now()) {
 			return belay.Approval{}, belay.ErrExpired
 		}

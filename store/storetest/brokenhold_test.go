@@ -10,12 +10,12 @@ import (
 )
 
 var holdFaults = []fault{
-	{"begins with something", onOpen(func(_ *flawed, _ string, stored *belay.Stored) {
+	{"opens a new session with a state", onOpen(func(_ *flawed, _ string, stored *belay.Stored) {
 		if stored.Last == 0 {
 			stored.State.Turns = 1
 		}
 	}), []string{"a new session is empty"}},
-	{"lets anybody in", func(f *flawed) {
+	{"opens a session that is held", func(f *flawed) {
 		f.open = func(ctx context.Context, session string) (*belay.Stored, error) {
 			f.inner.Expire(session)
 			return f.inner.Open(ctx, session)
@@ -34,7 +34,7 @@ var holdFaults = []fault{
 			return f.inner.Open(ctx, session)
 		}
 	}, []string{"opening a held session is ErrHeld", "sessions with similar names are separate"}},
-	{"never lets go", func(f *flawed) {
+	{"never releases a session", func(f *flawed) {
 		f.release = func(context.Context, string, int64) error { return nil }
 	}, []string{"a released session can be opened", "each hold has a higher epoch than the previous one"}},
 	{"gives every hold the same epoch", func(f *flawed) {
@@ -64,7 +64,7 @@ var holdFaults = []fault{
 		"a takeover has a higher epoch and fences the former holder", "the hold of a process that has ended can be taken over",
 		"a second release does not release the hold of another holder", "a commit without messages is fenced too",
 	}},
-	{"lets go whatever the epoch", func(f *flawed) {
+	{"releases a session whatever the epoch", func(f *flawed) {
 		f.release = func(ctx context.Context, session string, _ int64) error {
 			return f.inner.Release(ctx, session, f.known()[session])
 		}
@@ -72,7 +72,7 @@ var holdFaults = []fault{
 		"a release with the wrong epoch is harmless", "a second release does not release the hold of another holder",
 		"a takeover has a higher epoch and fences the former holder",
 	}},
-	{"refuses to let go with the wrong epoch", func(f *flawed) {
+	{"returns an error for a release with the wrong epoch", func(f *flawed) {
 		f.release = func(ctx context.Context, session string, epoch int64) error {
 			if f.known()[session] != epoch {
 				return belay.ErrFenced
@@ -80,7 +80,7 @@ var holdFaults = []fault{
 			return f.inner.Release(ctx, session, epoch)
 		}
 	}, []string{"a release with the wrong epoch is harmless", "releasing a missing session is harmless"}},
-	{"makes the session that is released", func(f *flawed) {
+	{"creates the session that is released", func(f *flawed) {
 		f.release = func(ctx context.Context, session string, epoch int64) error {
 			if _, ok := f.known()[session]; !ok {
 				stored, err := f.inner.Open(ctx, session)
@@ -89,7 +89,7 @@ var holdFaults = []fault{
 			return f.inner.Release(ctx, session, epoch)
 		}
 	}, []string{"releasing a missing session is harmless"}},
-	{"does not tell upper from lower case", func(f *flawed) {
+	{"does not distinguish upper and lower case", func(f *flawed) {
 		f.open = func(ctx context.Context, session string) (*belay.Stored, error) {
 			return f.inner.Open(ctx, strings.ToLower(session))
 		}
@@ -110,7 +110,7 @@ var holdFaults = []fault{
 		"a commit with too many jobs is hook.ErrQueueFull and changes nothing",
 		"a commit with a run that has already ended differently changes nothing", "of many concurrent commits of one message number one is stored",
 	}},
-	{"makes the session that is committed to", func(f *flawed) {
+	{"creates the session of a commit", func(f *flawed) {
 		f.commit = func(ctx context.Context, c *belay.Commit) error {
 			if _, ok := f.known()[c.Session]; !ok {
 				stored, err := f.inner.Open(ctx, c.Session)
@@ -133,7 +133,7 @@ var holdFaults = []fault{
 		c.Epoch = stored.Epoch
 		return errors.Join(f.inner.Commit(ctx, c), f.inner.Release(ctx, c.Session, c.Epoch))
 	}), []string{"a commit after the release is ErrFenced"}},
-	{"fences messages alone", func(f *flawed) {
+	{"fences only commits with messages", func(f *flawed) {
 		f.commit = func(ctx context.Context, c *belay.Commit) error {
 			if len(c.Messages) == 0 {
 				c.Epoch = f.known()[c.Session]
@@ -141,7 +141,7 @@ var holdFaults = []fault{
 			return f.inner.Commit(ctx, c)
 		}
 	}, []string{"a commit without messages is fenced too"}},
-	{"forgets everything when it is opened anew", func(f *flawed) {
+	{"loses everything when it is reopened", func(f *flawed) {
 		f.reopen = func() {
 			fresh := memstore.New(nil)
 			f.inner = fresh

@@ -14,10 +14,10 @@ import (
 // manageFaults are stores with wrong titles, labels, pages or deletions.
 var manageFaults = []fault{
 	{"keeps no titles", onInfo(func(i *belay.SessionInfo) { i.Title = "" }), []string{
-		"a session is listed with its title and its labels", "an update of a session changes what it names", "a session that is described is created",
+		"a session is listed with its title and its labels", "an update changes only the title and the labels that it names", "describing a missing session creates it",
 	}},
 	{"keeps no labels", onInfo(func(i *belay.SessionInfo) { i.Labels = nil }), []string{
-		"a session is listed with its title and its labels", "an update of a session changes what it names", "a session that is described is created",
+		"a session is listed with its title and its labels", "an update changes only the title and the labels that it names", "describing a missing session creates it",
 	}},
 	{"forgets labels with a commit", func(f *flawed) {
 		f.commit = func(ctx context.Context, c *belay.Commit) error {
@@ -36,7 +36,7 @@ var manageFaults = []fault{
 			update.Labels = labels
 			return f.inner.Describe(ctx, session, update)
 		}
-	}, []string{"an update of a session changes what it names"}},
+	}, []string{"an update changes only the title and the labels that it names"}},
 	{"describes only what is there", func(f *flawed) {
 		f.describe = func(ctx context.Context, session string, update belay.SessionUpdate) error {
 			if _, ok := f.known()[session]; !ok {
@@ -44,7 +44,7 @@ var manageFaults = []fault{
 			}
 			return f.inner.Describe(ctx, session, update)
 		}
-	}, []string{"a session that is described is created"}},
+	}, []string{"describing a missing session creates it"}},
 	{"takes a description for a change", func(f *flawed) {
 		f.describe = func(ctx context.Context, session string, update belay.SessionUpdate) error {
 			if err := f.inner.Describe(ctx, session, update); err != nil {
@@ -52,7 +52,7 @@ var manageFaults = []fault{
 			}
 			return f.inner.Commit(ctx, &belay.Commit{Session: session, Epoch: f.known()[session]})
 		}
-	}, []string{"a description is no change of a session"}},
+	}, []string{"describing a session does not change its time"}},
 	{"takes what fits of a description", func(f *flawed) {
 		f.describe = func(ctx context.Context, session string, update belay.SessionUpdate) error {
 			for name, value := range update.Labels {
@@ -60,7 +60,7 @@ var manageFaults = []fault{
 			}
 			return f.inner.Describe(ctx, session, update)
 		}
-	}, []string{"what exceeds the bounds of titles and labels is refused, all of it"}},
+	}, []string{"an update that exceeds the limits of titles or labels is refused as a whole"}},
 	{"has no bounds", func(f *flawed) {
 		f.describe = func(ctx context.Context, session string, update belay.SessionUpdate) error {
 			if f.inner.Describe(ctx, session, update) != nil {
@@ -68,9 +68,9 @@ var manageFaults = []fault{
 			}
 			return nil
 		}
-	}, []string{"what exceeds the bounds of titles and labels is refused, all of it"}},
+	}, []string{"an update that exceeds the limits of titles or labels is refused as a whole"}},
 	{"does not look at labels", onSessionFilter(func(filter *belay.SessionFilter) { filter.Labels = nil }), []string{
-		"sessions are selected by all of the labels of a filter",
+		"a session is listed if it has all labels of the filter",
 	}},
 	{"takes any label of a filter", bySessionFilter(func(filter belay.SessionFilter, info belay.SessionInfo) bool {
 		for name, value := range filter.Labels {
@@ -79,9 +79,9 @@ var manageFaults = []fault{
 			}
 		}
 		return len(filter.Labels) == 0
-	}), []string{"sessions are selected by all of the labels of a filter"}},
+	}), []string{"a session is listed if it has all labels of the filter"}},
 	{"does not look at cursors", onSessionFilter(func(filter *belay.SessionFilter) { filter.After = "" }), []string{
-		"a listing continues after a cursor", "a cursor goes with the other conditions of a filter", "an invalid cursor is refused",
+		"a listing continues after a cursor", "a cursor can be combined with other conditions of a filter", "an invalid cursor is refused",
 		"sessions that are added or changed do not shift the pages",
 	}},
 	{"lists by number", func(f *flawed) {
@@ -114,8 +114,8 @@ var manageFaults = []fault{
 		}
 	}, []string{"a listing continues after a cursor"}},
 	{"deletes nothing", onDelete(func(*flawed, string) {}), []string{
-		"a deleted session is gone", "the sessions of subagents go with their parent", "a session whose holder is gone is deleted",
-		"records and waiting jobs go with their session",
+		"a deleted session is gone", "deleting a session deletes the sessions of its subagents", "a session whose holder has ended can be deleted",
+		"deleting a session deletes its records and waiting jobs",
 	}},
 	{"deletes by prefix", onDelete(func(f *flawed, session string) {
 		for id := range f.known() {
@@ -123,17 +123,17 @@ var manageFaults = []fault{
 				_ = f.inner.Delete(context.Background(), id)
 			}
 		}
-	}), []string{"other sessions outlive a deletion", "the sessions of subagents go with their parent"}},
+	}), []string{"deleting a session does not delete other sessions", "deleting a session deletes the sessions of its subagents"}},
 	{"leaves the sessions of subagents", onDelete(func(f *flawed, session string) { _ = f.inner.Forget(session) }), []string{
-		"the sessions of subagents go with their parent", "records and waiting jobs go with their session",
+		"deleting a session deletes the sessions of its subagents", "deleting a session deletes its records and waiting jobs",
 	}},
 	{"deletes what is held", onDelete(func(f *flawed, session string) {
 		f.inner.Expire(session)
 		f.inner.Expire(session + "/one")
 		_ = f.inner.Delete(context.Background(), session)
-	}), []string{"a session that is held is not deleted, nor one whose subagent is"}},
+	}), []string{"a session is not deleted while it or the session of a subagent is held"}},
 	{"deletes what is not there", onDelete(func(f *flawed, session string) { _ = f.inner.Delete(context.Background(), session) }), []string{
-		"a session that is not there is not deleted",
+		"deleting a missing session is ErrNotFound",
 	}},
 	{"leaves waiting jobs", func(f *flawed) {
 		f.delete = func(ctx context.Context, session string) error {
@@ -150,7 +150,7 @@ var manageFaults = []fault{
 			}
 			return queue.Enqueue(ctx, hook.Run{ID: "left", State: hook.Completed, Scope: hook.Scope{Session: "b"}}, jobs)
 		}
-	}, []string{"records and waiting jobs go with their session"}},
+	}, []string{"deleting a session deletes its records and waiting jobs"}},
 }
 
 // onDelete makes a store whose Delete calls remove.

@@ -19,13 +19,13 @@ var readFaults = []fault{
 		}
 		return messages, err
 	}), []string{"a missing session is ErrNotFound"}},
-	{"takes a session without messages for none", onRead(func(messages []*belay.Message, err error) ([]*belay.Message, error) {
+	{"treats a session without messages as missing", onRead(func(messages []*belay.Message, err error) ([]*belay.Message, error) {
 		if len(messages) == 0 {
 			err = belay.ErrNotFound
 		}
 		return messages, err
 	}), []string{"a session without messages yields nothing", "reading can begin after any message"}},
-	{"begins with the message it is to begin behind", func(f *flawed) {
+	{"begins with the message after which it must begin", func(f *flawed) {
 		f.read = func(ctx context.Context, session string, after int64) iter.Seq2[*belay.Message, error] {
 			return f.inner.Read(ctx, session, after-1)
 		}
@@ -34,10 +34,10 @@ var readFaults = []fault{
 		slices.SortFunc(messages, func(a, b *belay.Message) int { return strings.Compare(fmt.Sprint(a.Seq), fmt.Sprint(b.Seq)) })
 		return messages, err
 	}), []string{"many messages are yielded in order"}},
-	{"yields a page", onRead(func(messages []*belay.Message, err error) ([]*belay.Message, error) {
+	{"yields only the first 1000 messages", onRead(func(messages []*belay.Message, err error) ([]*belay.Message, error) {
 		return messages[:min(len(messages), 1000)], err
 	}), []string{"many messages are yielded in order"}},
-	{"takes hold to read", func(f *flawed) {
+	{"holds the session to read it", func(f *flawed) {
 		f.read = func(ctx context.Context, session string, after int64) iter.Seq2[*belay.Message, error] {
 			return func(yield func(*belay.Message, error) bool) {
 				if _, err := f.inner.Open(ctx, session); err != nil {
@@ -56,7 +56,7 @@ var readFaults = []fault{
 		}
 		return messages, err
 	}), []string{"reading yields messages from before a compaction", "a compaction that keeps nothing is the first message"}},
-	{"reads once", func(f *flawed) {
+	{"can be read only once", func(f *flawed) {
 		f.read = func(ctx context.Context, session string, after int64) iter.Seq2[*belay.Message, error] {
 			messages, used := f.inner.Read(ctx, session, after), false
 			return func(yield func(*belay.Message, error) bool) {

@@ -178,20 +178,20 @@ func (s forgetsWaking) Settle(ctx context.Context, due belay.DueTurn, again time
 func TestTurnsCatch(t *testing.T) { //nolint:tparallel // what the stores are caught at is looked at when all have been
 	t.Parallel()
 	broken := map[string]func(belay.TurnStore) belay.TurnStore{
-		"forgets the model":         func(s belay.TurnStore) belay.TurnStore { return forgetsModel{s} },
-		"tells them backwards":      func(s belay.TurnStore) belay.TurnStore { return backwards{s} },
-		"gives one turn to all":     func(s belay.TurnStore) belay.TurnStore { return &givesOne{TurnStore: s} },
-		"never settles":             func(s belay.TurnStore) belay.TurnStore { return neverSettles{s} },
-		"puts all off":              func(s belay.TurnStore) belay.TurnStore { return dropsAll{s} },
-		"puts off what came":        func(s belay.TurnStore) belay.TurnStore { return putsOffBlindly{s} },
-		"takes nothing up":          func(s belay.TurnStore) belay.TurnStore { return neverTakesUp{s} },
-		"is not woken":              func(s belay.TurnStore) belay.TurnStore { return sleeps{s} },
-		"heeds no filter":           func(s belay.TurnStore) belay.TurnStore { return unfiltered{s} },
-		"loses its place":           func(s belay.TurnStore) belay.TurnStore { return losesItsPlace{s} },
-		"forgets why":               func(s belay.TurnStore) belay.TurnStore { return forgetsWhy{s} },
-		"never counts as a worker":  func(s belay.TurnStore) belay.TurnStore { return neverWorks{s} },
-		"drops what was woken":      func(s belay.TurnStore) belay.TurnStore { return forgetsWaking{s} },
-		"tells of the first change": func(s belay.TurnStore) belay.TurnStore { return tellsOnce{s} },
+		"forgets the model":                       func(s belay.TurnStore) belay.TurnStore { return forgetsModel{s} },
+		"lists queued turns in reverse order":     func(s belay.TurnStore) belay.TurnStore { return backwards{s} },
+		"gives the same turn to every claim":      func(s belay.TurnStore) belay.TurnStore { return &givesOne{TurnStore: s} },
+		"never settles":                           func(s belay.TurnStore) belay.TurnStore { return neverSettles{s} },
+		"suspends every turn":                     func(s belay.TurnStore) belay.TurnStore { return dropsAll{s} },
+		"suspends a turn although a message came": func(s belay.TurnStore) belay.TurnStore { return putsOffBlindly{s} },
+		"never starts a queued turn":              func(s belay.TurnStore) belay.TurnStore { return neverTakesUp{s} },
+		"ignores Wake and decisions":              func(s belay.TurnStore) belay.TurnStore { return sleeps{s} },
+		"ignores the filter":                      func(s belay.TurnStore) belay.TurnStore { return unfiltered{s} },
+		"gives a returned turn a new place":       func(s belay.TurnStore) belay.TurnStore { return losesItsPlace{s} },
+		"forgets why a turn is suspended":         func(s belay.TurnStore) belay.TurnStore { return forgetsWhy{s} },
+		"is never listed as a worker":             func(s belay.TurnStore) belay.TurnStore { return neverWorks{s} },
+		"ends a turn although Wake came":          func(s belay.TurnStore) belay.TurnStore { return forgetsWaking{s} },
+		"reports only the first change":           func(s belay.TurnStore) belay.TurnStore { return tellsOnce{s} },
 	}
 	var mu sync.Mutex
 	caught := make(map[string]bool)

@@ -21,15 +21,15 @@ func TestSame(t *testing.T) {
 		want, got any
 		differs   string // part of the reported difference, "" if there is none
 	}{
-		{"a list that is empty is one that is not there", belay.Message{Parts: []belay.Part{}}, belay.Message{}, ""},
-		{"a list has a length", belay.Message{Parts: make([]belay.Part, 2)}, belay.Message{}, "it.Parts's length is 0, want 2"},
-		{"a text that is empty is not one that is not there", belay.Message{PreModifiedText: &empty}, belay.Message{}, "it.PreModifiedText is"},
-		{"nor the other way round", belay.Message{}, belay.Message{PreModifiedText: &empty}, "it.PreModifiedText is"},
-		{"something is not nothing", belay.Message{}, nil, "it is"},
-		{"a field deep down counts", belay.Message{Parts: []belay.Part{belay.Text("a")}}, belay.Message{Parts: []belay.Part{belay.Text("b")}}, `it.Parts[0].Text is "b", want "a"`},
+		{"an empty list equals a missing list", belay.Message{Parts: []belay.Part{}}, belay.Message{}, ""},
+		{"lists of different lengths differ", belay.Message{Parts: make([]belay.Part, 2)}, belay.Message{}, "it.Parts's length is 0, want 2"},
+		{"a missing text differs from an empty text", belay.Message{PreModifiedText: &empty}, belay.Message{}, "it.PreModifiedText is"},
+		{"an empty text differs from a missing text", belay.Message{}, belay.Message{PreModifiedText: &empty}, "it.PreModifiedText is"},
+		{"a value differs from nil", belay.Message{}, nil, "it is"},
+		{"a nested field counts", belay.Message{Parts: []belay.Part{belay.Text("a")}}, belay.Message{Parts: []belay.Part{belay.Text("b")}}, `it.Parts[0].Text is "b", want "a"`},
 		{"a time may be rounded and in another zone", belay.Message{Time: now}, belay.Message{Time: now.Round(time.Microsecond).In(time.FixedZone("", 3600))}, ""},
 		{"a time may not be rounded to milliseconds", belay.Message{Time: now}, belay.Message{Time: now.Round(time.Millisecond)}, "it.Time is"},
-		{"a time is there or not", belay.Message{Time: now}, belay.Message{}, "it.Time is"},
+		{"a missing time differs from a time", belay.Message{Time: now}, belay.Message{}, "it.Time is"},
 		{"JSON may have other white space and escapes", input(`{ "a" : "<" }`), input(`{"a":"\u003c"}`), ""},
 		{"JSON keeps the order of keys", input(`{"a":1,"b":2}`), input(`{"b":2,"a":1}`), "it.Input is"},
 		{"JSON keeps the spelling of numbers", input(`1.0`), input(`1`), "it.Input is 1, want 1.0"},

@@ -27,7 +27,7 @@ var describeRules = []rule{
 		h.reread(t)
 		s.wantDescribed(t, "a", "The refund", map[string]string{"user": "ann", "plan": "it's “free”"})
 	}},
-	{"an update of a session changes what it names", func(t testing.TB, s *subject) {
+	{"an update changes only the title and the labels that it names", func(t testing.TB, s *subject) {
 		s.managed(t).hold(t, "a")
 		s.describe(t, "a", "one", map[string]string{"user": "ann", "plan": "free"})
 		s.try(t, "a", belay.SessionUpdate{Labels: map[string]string{"plan": "paid", "team": "red"}})
@@ -38,7 +38,7 @@ var describeRules = []rule{
 		s.describe(t, "a", "", map[string]string{"user": "", "team": ""})
 		s.wantDescribed(t, "a", "", nil)
 	}},
-	{"a session that is described is created", func(t testing.TB, s *subject) {
+	{"describing a missing session creates it", func(t testing.TB, s *subject) {
 		s.managed(t).describe(t, "a", "one", map[string]string{"user": "ann"})
 		s.wantDescribed(t, "a", "one", map[string]string{"user": "ann"})
 		if info := s.info(t, "a"); info.Held || info.Created.IsZero() || info.Changed.IsZero() {
@@ -46,7 +46,7 @@ var describeRules = []rule{
 		}
 		s.hold(t, "a").say(t, "one")
 	}},
-	{"a description is no change of a session", func(t testing.TB, s *subject) {
+	{"describing a session does not change its time", func(t testing.TB, s *subject) {
 		s.managed(t).changed(t, "a", "b")
 		before := s.info(t, "a")
 		s.describe(t, "a", "one", map[string]string{"user": "ann"})
@@ -55,7 +55,7 @@ var describeRules = []rule{
 		}
 		s.wantSessions(t, belay.SessionFilter{}, "b", "a")
 	}},
-	{"what exceeds the bounds of titles and labels is refused, all of it", func(t testing.TB, s *subject) {
+	{"an update that exceeds the limits of titles or labels is refused as a whole", func(t testing.TB, s *subject) {
 		s.managed(t).describe(t, "a", "one", map[string]string{"user": "ann"})
 		many := map[string]string{}
 		for i := range 32 {
@@ -80,7 +80,7 @@ var describeRules = []rule{
 		delete(many, "label-0")
 		s.describe(t, "a", strings.Repeat("é", 200), many)
 	}},
-	{"sessions are selected by all of the labels of a filter", func(t testing.TB, s *subject) {
+	{"a session is listed if it has all labels of the filter", func(t testing.TB, s *subject) {
 		s.managed(t).changed(t, "a", "b", "c", "d")
 		s.describe(t, "a", "", map[string]string{"user": "ann", "plan": "free"})
 		s.describe(t, "b", "", map[string]string{"user": "bob", "plan": "free"})
@@ -119,7 +119,7 @@ var pageRules = []rule{
 			tick()
 		}, "e", "d", "c", "b", "a")
 	}},
-	{"a cursor goes with the other conditions of a filter", func(t testing.TB, s *subject) {
+	{"a cursor can be combined with other conditions of a filter", func(t testing.TB, s *subject) {
 		s.changed(t, "a1", "b1", "a2", "b2", "a3")
 		s.wantPages(t, belay.SessionFilter{Prefix: "a", Limit: 1}, func() {}, "a3", "a2", "a1")
 	}},
@@ -160,7 +160,7 @@ var deleteRules = []rule{
 		}
 		s.wantDescribed(t, "a", "", nil)
 	}},
-	{"other sessions outlive a deletion", func(t testing.TB, s *subject) {
+	{"deleting a session does not delete other sessions", func(t testing.TB, s *subject) {
 		for _, h := range s.managed(t).changed(t, "a", "ab", "a:b", "A", "b/a") {
 			h.say(t, "one")
 			h.release(t)
@@ -169,7 +169,7 @@ var deleteRules = []rule{
 		s.wantSet(t, "A", "a:b", "ab", "b/a")
 		wantNumbers(t, "the messages", s.read(t, "ab", 0), 1)
 	}},
-	{"the sessions of subagents go with their parent", func(t testing.TB, s *subject) {
+	{"deleting a session deletes the sessions of its subagents", func(t testing.TB, s *subject) {
 		for _, h := range s.managed(t).changed(t, "a", "a/one", "a/one/two", "a_", "b") {
 			h.release(t)
 		}
@@ -178,7 +178,7 @@ var deleteRules = []rule{
 		s.delete(t, "a")
 		s.wantSet(t, "a_", "b")
 	}},
-	{"a session that is held is not deleted, nor one whose subagent is", func(t testing.TB, s *subject) {
+	{"a session is not deleted while it or the session of a subagent is held", func(t testing.TB, s *subject) {
 		s.managed(t)
 		h, _ := s.asked(t)
 		child := s.hold(t, "a/one")
@@ -195,18 +195,18 @@ var deleteRules = []rule{
 		child.release(t)
 		s.delete(t, "a")
 	}},
-	{"a session whose holder is gone is deleted", func(t testing.TB, s *subject) {
+	{"a session whose holder has ended can be deleted", func(t testing.TB, s *subject) {
 		s.managed(t).hold(t, "a").say(t, "one")
 		s.expire(t, "a")
 		s.delete(t, "a")
 		s.wantSessions(t, belay.SessionFilter{})
 	}},
-	{"a session that is not there is not deleted", func(t testing.TB, s *subject) {
+	{"deleting a missing session is ErrNotFound", func(t testing.TB, s *subject) {
 		if err := s.managed(t).manageable(t).Delete(context.Background(), "a"); !errors.Is(err, belay.ErrNotFound) {
 			t.Errorf("Delete gives %v, want %v", err, belay.ErrNotFound)
 		}
 	}},
-	{"records and waiting jobs go with their session", func(t testing.TB, s *subject) {
+	{"deleting a session deletes its records and waiting jobs", func(t testing.TB, s *subject) {
 		s.managed(t).journaled(t)
 		before := s.stats(t).Waiting
 		for _, session := range []string{"a", "a/one", "b"} {

@@ -319,7 +319,7 @@ var turnRules = []turnRule{
 		}
 		wantLoad(t, s, 2, 1, 0)
 	}},
-	{"a returned claim keeps its place and its age", func(t testing.TB, s *turns) {
+	{"a turn that is put back keeps its place in the order and its age", func(t testing.TB, s *turns) {
 		s.submit(t, "a", "x", "", "one")
 		s.submit(t, "b", "x", "", "one")
 		due := s.claim(t, belay.TurnFilter{}, "a")
@@ -337,7 +337,7 @@ var turnRules = []turnRule{
 			t.Errorf("put back with another message, the turn is due since %s, want %s as before", again.Since, due.Since)
 		}
 	}},
-	{"an ended turn is removed from the list only if nothing was submitted since the claim", func(t testing.TB, s *turns) {
+	{"Settle leaves an ended turn on the list if Wake came after the claim", func(t testing.TB, s *turns) {
 		turn := s.submit(t, "a", "x", "", "one")
 		due := s.claim(t, belay.TurnFilter{}, "a")
 		if err := s.takeUp(t, turn, turn.ID); err != nil {
@@ -347,7 +347,7 @@ var turnRules = []turnRule{
 			t.Fatal(err)
 		}
 		s.settle(t, due, time.Time{})
-		wantLoad(t, s, 1, 0, 0) // the turn of a is due again because of Wake
+		wantLoad(t, s, 1, 0, 0) // Wake made the turn of session a due again
 	}},
 	{"Load reports a suspended turn with its reason, and not as parked", func(t testing.TB, s *turns) {
 		s.submit(t, "a", "x", "m", "one")

@@ -27,7 +27,7 @@ func NotAResponse(answer *http.Response) error {
 		}
 		got = kind
 	}
-	return fmt.Errorf("it answered %.60s, not a model's response: is the URL right, or did a proxy or a login page answer?", got)
+	return fmt.Errorf("the server answered %.60s, which is not a model's response: check the URL, and check whether a proxy or a login page answered", got)
 }
 
 // notListening returns an error if a request failed because no program listens at an address
@@ -48,7 +48,7 @@ func notListening(err error) error {
 	if !ok || !at.IP.IsLoopback() || !isRefused(op.Err) {
 		return nil
 	}
-	return fmt.Errorf("nothing listens at %s: is the %s started? (%w)", at, what, op.Err)
+	return fmt.Errorf("no program listens at %s: start the %s (%w)", at, what, op.Err)
 }
 
 // isRefused reports whether a connection was refused because no program listens at the

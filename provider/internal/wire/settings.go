@@ -49,9 +49,9 @@ func (a *Abilities) Check(req *belay.Request) error {
 	}
 	cannot := func(setting string) {
 		if a.Instead[setting] == "" {
-			refuse(setting, "this model does not have it: leave it out")
+			refuse(setting, "this model does not support this setting: remove it")
 		} else {
-			refuse(setting, "this model does not have it")
+			refuse(setting, "this model does not support this setting")
 		}
 	}
 	switch v := s.Temperature; {
@@ -66,23 +66,23 @@ func (a *Abilities) Check(req *belay.Request) error {
 	case !a.TopP:
 		cannot("top_p")
 	case !(*v > 0 && *v <= 1):
-		refuse("top_p", "%v is not above 0 and at most 1", *v)
+		refuse("top_p", "%v is not allowed: use a number above 0 and up to 1", *v)
 	}
 	switch n := len(s.Stop); {
 	case n == 0:
 	case a.MostStops == 0:
 		cannot("stop")
 	case n > a.MostStops:
-		refuse("stop", "there are %d texts, and the service accepts %d", n, a.MostStops)
+		refuse("stop", "there are %d stop texts, and the service accepts at most %d: remove some", n, a.MostStops)
 	case slices.ContainsFunc(s.Stop, IsBlank):
-		refuse("stop", "a text is blank, which the service refuses")
+		refuse("stop", "a stop text is blank, and the service refuses blank texts: remove it")
 	}
 	switch {
 	case s.Effort == "":
 	case len(a.Efforts) == 0:
 		cannot("effort")
 	case !slices.Contains(a.Efforts, s.Effort):
-		refuse("effort", "%q is none of %s", s.Effort, strings.Join(a.Efforts, ", "))
+		refuse("effort", "%q is not allowed: use one of %s", s.Effort, strings.Join(a.Efforts, ", "))
 	}
 	switch {
 	case s.Thinking == 0:
@@ -91,16 +91,16 @@ func (a *Abilities) Check(req *belay.Request) error {
 	case s.Thinking < a.LeastThinking:
 		refuse("thinking", "%d tokens are too few: the service accepts %d or more", s.Thinking, a.LeastThinking)
 	case a.MostThinking > 0 && s.Thinking >= a.MostThinking:
-		refuse("thinking", "%d tokens leave no room for an answer of at most %d: raise MaxTokens", s.Thinking, a.MostThinking)
+		refuse("thinking", "a thinking budget of %d tokens does not fit into a response of at most %d tokens: set a higher MaxTokens or a smaller budget", s.Thinking, a.MostThinking)
 	}
 	if s.Effort != "" && s.Thinking != 0 {
-		refuse("thinking", "effort is set too: choose one of the two")
+		refuse("thinking", "thinking and effort are both set: remove one of them")
 	}
 	if s.Cache != "" && !slices.Contains(a.Caches, s.Cache) {
-		refuse("cache", "this model has no policy %q: leave it out", s.Cache)
+		refuse("cache", "this model does not support the cache policy %q: remove the setting", s.Cache)
 	}
 	if len(s.Format) > 0 && !a.Format {
-		refuse("format", "the service cannot bind this request to a schema: use belay.Answer, which asks by a tool")
+		refuse("format", "the service does not support a schema for the answer to this request: use belay.Answer, which uses a tool instead")
 	}
 	a.checkChoice(req, refuse)
 	if _, err := Extra(s.Extra); err != nil {
@@ -114,11 +114,11 @@ func (a *Abilities) checkChoice(req *belay.Request, refuse func(setting, format 
 	switch {
 	case choice == "" || choice == belay.ToolChoiceNone:
 	case a.Unforced:
-		refuse("tool_choice", "a model that thinks cannot be made to call a tool")
+		refuse("tool_choice", "a model that thinks cannot be forced to call a tool: remove the setting, or turn thinking off")
 	case len(req.Tools) == 0:
-		refuse("tool_choice", "there is no tool to call")
+		refuse("tool_choice", "the request has no tools: add a tool or remove the setting")
 	case choice != belay.ToolChoiceRequired && !slices.ContainsFunc(req.Tools, func(t belay.ToolDeclaration) bool { return t.Name == choice }):
-		refuse("tool_choice", "there is no tool %q", choice)
+		refuse("tool_choice", "the request has no tool %q: use the name of one of its tools", choice)
 	}
 }
 
@@ -129,7 +129,7 @@ func Extra(extra json.RawMessage) (map[string]json.RawMessage, error) {
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(extra, &fields); err != nil || fields == nil {
-		return nil, errors.New("it is not a JSON object")
+		return nil, errors.New("the value is not a JSON object")
 	}
 	return fields, nil
 }
@@ -148,7 +148,7 @@ func AddExtra(head []byte, extra json.RawMessage, own ...string) ([]byte, error)
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if _, taken := set[name]; taken || slices.Contains(own, name) {
-			return nil, fmt.Errorf("setting extra: the field %q is set by Belay in this request: use the setting for it, or leave it out", name)
+			return nil, fmt.Errorf("setting extra: Belay already sets the field %q in this request: use the setting for this field, or remove the field", name)
 		}
 		key, err := json.Marshal(name)
 		if err != nil {

@@ -30,9 +30,9 @@ func Declare(tools []belay.ToolDeclaration, rename func(string) string, fit func
 		var err error
 		switch owner, taken := owners[t.Name]; {
 		case name == "":
-			err = errors.New("it has no name")
+			err = errors.New("the tool has no name")
 		case taken:
-			err = fmt.Errorf("the service would get the name %q, which tool %q already has: rename one of them", t.Name, owner)
+			err = fmt.Errorf("this tool would be sent to the service as %q, the same name as for tool %q: rename one of the two tools", t.Name, owner)
 		default:
 			t.InputSchema, err = fit(t.InputSchema)
 		}

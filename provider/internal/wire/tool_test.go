@@ -29,7 +29,7 @@ func TestDeclare(t *testing.T) {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 	_, _, err = wire.Declare([]belay.ToolDeclaration{{}, {Name: "a", InputSchema: json.RawMessage("bad")}, {Name: "Look"}, {Name: "look"}}, strings.ToLower, fit)
-	for _, part := range []string{`tool "": it has no name`, `tool "a": bad schema`, `tool "look": `, `tool "Look" already has`} {
+	for _, part := range []string{`tool "": the tool has no name`, `tool "a": bad schema`, `tool "look": `, `the same name as for tool "Look"`} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("got %v, want %q in it", err, part)
 		}

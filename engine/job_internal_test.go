@@ -37,8 +37,8 @@ func TestWhenAJobIsDueAgain(t *testing.T) {
 		class codes.Code
 		after time.Duration
 	}{
-		"it succeeds":                              {job: hook.Job{Idempotent: true, Attempt: 1}, state: hook.Completed, after: never},
-		"idempotent, stopped":                      {job: hook.Job{Idempotent: true, Attempt: 1}, stops: true, state: hook.Interrupted, class: codes.Canceled, after: 0},
+		"it succeeds":         {job: hook.Job{Idempotent: true, Attempt: 1}, state: hook.Completed, after: never},
+		"idempotent, stopped": {job: hook.Job{Idempotent: true, Attempt: 1}, stops: true, state: hook.Interrupted, class: codes.Canceled, after: 0},
 		"idempotent, stopped at the last attempt":  {job: hook.Job{Idempotent: true, Attempt: 3}, stops: true, state: hook.Interrupted, class: codes.Canceled, after: 0},
 		"not idempotent, stopped":                  {job: hook.Job{Attempt: 1}, stops: true, state: hook.Interrupted, class: codes.Canceled, after: never},
 		"idempotent, fails":                        {job: hook.Job{Idempotent: true, Attempt: 2}, fails: true, state: hook.Failed, class: codes.Error, after: pause},

@@ -57,6 +57,20 @@ func denied(t interface {
 	}
 }
 
+// The quick look of denialsIn finds the same denials as the search.
+//
+// SPEC C-03
+func TestDenialsInATextAreFound(t *testing.T) {
+	t.Parallel()
+	pieces := append(slices.Clone(spellings), `{}`, `{"jsonrpc":"2.0","id":1,"result":`, `}`, `{"context":["a"]}`, `{"decision"`, "\n", "\x1b[0m", `\`, `"`, "é", "deny", "false")
+	rapid.Check(t, func(t *rapid.T) {
+		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 5).Draw(t, "pieces"), "")
+		if got, want := *denialsIn([]byte(text)), *outputOf([]byte(text)).denials(); got != want {
+			t.Fatalf("%q has the denials %v, want %v", text, got, want)
+		}
+	})
+}
+
 // A hook that prints a denial denies, whatever bytes come before and after it. This is
 // not a failure, so the failure mode does not matter.
 //

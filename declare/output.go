@@ -1,6 +1,7 @@
 package declare
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 )
@@ -40,6 +41,20 @@ func outputOf(text []byte) *output {
 	o := newOutput()
 	_, _ = o.Write(text) // fails only for a very large text
 	return o
+}
+
+// denialsIn returns the denials in a complete text. Most answers have none and are short, and
+// a look at their bytes is enough to know it: every denial has one of three keys, which can
+// be spelled in another way only with a backslash or with bytes that are not printable ASCII.
+func denialsIn(text []byte) *denials {
+	plain := true
+	for _, c := range text {
+		plain = plain && c >= ' ' && c < 0x7f && c != '\\'
+	}
+	if plain && !bytes.Contains(text, []byte("decision")) && !bytes.Contains(text, []byte("continue")) && !bytes.Contains(text, []byte("blocked")) {
+		return new(denials)
+	}
+	return outputOf(text).denials()
 }
 
 // Write adds printed bytes. It fails after mostDiscarded bytes.

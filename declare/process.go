@@ -396,7 +396,7 @@ func (p *process) answered(line []byte) error {
 		return nil // the call was already cancelled
 	}
 	delete(p.calls, *m.ID)
-	said := response{result: m.Result, found: outputOf(line).denials(), err: p.spoiled}
+	said := response{result: m.Result, found: denialsIn(line), err: p.spoiled}
 	if m.Error != nil && said.err == nil {
 		said.err = workerError(m.Error.Message)
 	}

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"os/exec"
@@ -25,6 +27,7 @@ func declarePromises() []promise {
 		{"declare-command", 1.15, commandRatio},
 		{"hook-command-sqlite", 1.3, evidenceRatio},
 		{"declare-worker", 1.0 / 20, workerRatio},
+		{"worker-rpc", 1.25, workerRPC},
 		{"declare-when-us", 5, whenCost},
 		{"space-reload-100-ms", 50, reloadCost},
 	}
@@ -210,15 +213,11 @@ func bestRatio(ours, floor func() error) (float64, error) {
 // workerRatio returns the median time of a hook that is a Go worker divided by that of the
 // same hook as a shell script.
 func workerRatio() (figure float64, err error) {
-	build, err := os.MkdirTemp("", "belay-bench-")
+	program, remove, err := buildWorker()
 	if err != nil {
-		return 0, fmt.Errorf("scratch directory: %w", err)
+		return 0, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(build)) }()
-	program := filepath.Join(build, "worker")
-	if out, err := exec.CommandContext(ctx, "go", "build", "-o", program, "github.com/belay-run/belay/examples/workers/go").CombinedOutput(); err != nil {
-		return 0, fmt.Errorf("build the worker: %w: %s", err, out)
-	}
+	defer func() { err = errors.Join(err, remove()) }()
 	ours, err := declareHook(fmt.Sprintf("worker: ['%s']", program), nil)
 	if err != nil {
 		return 0, err
@@ -324,4 +323,141 @@ func reloadCost() (figure float64, err error) {
 		return 0, err
 	}
 	return best, nil
+}
+
+// workerRPC returns the time of a hook that is a Go worker divided by the time of bare
+// JSON-RPC with the same worker: encode the envelope, write a line, read a line, decode the
+// result.
+func workerRPC() (figure float64, err error) {
+	pair, err := newWorkerPair()
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, pair.close()) }()
+	return ratio(repeat(pair.hook.askOnce), repeat(func() error { return pair.bare.ask(pair.hook.call) })), nil
+}
+
+// workerPair is a hook that is a worker, and bare JSON-RPC with another process of the same
+// program. Both processes run.
+type workerPair struct {
+	hook  *declared
+	bare  *bareRPC
+	close func() error
+}
+
+func newWorkerPair() (*workerPair, error) {
+	program, remove, err := buildWorker()
+	if err != nil {
+		return nil, err
+	}
+	p := &workerPair{close: remove}
+	fail := func(err error) (*workerPair, error) { return nil, errors.Join(err, p.close()) }
+	if p.hook, err = declareHook(fmt.Sprintf("worker: ['%s']", program), nil); err != nil {
+		return fail(err)
+	}
+	p.close = func() error { return errors.Join(p.hook.close(), remove()) }
+	if p.hook.call, err = toolCall(); err != nil {
+		return fail(err)
+	}
+	if p.bare, err = startBareRPC(program, p.hook.dir); err != nil {
+		return fail(err)
+	}
+	p.close = func() error { return errors.Join(p.bare.close(), p.hook.close(), remove()) }
+	if err := errors.Join(p.hook.askOnce(), p.bare.ask(p.hook.call)); err != nil {
+		return fail(err)
+	}
+	return p, nil
+}
+
+// repeat returns a loop over f.
+func repeat(f func() error) func(n int) {
+	return func(n int) {
+		for range n {
+			must(f())
+		}
+	}
+}
+
+// buildWorker builds the example of a worker in Go.
+func buildWorker() (program string, remove func() error, err error) {
+	dir, err := os.MkdirTemp("", "belay-bench-")
+	if err != nil {
+		return "", nil, fmt.Errorf("scratch directory: %w", err)
+	}
+	program = filepath.Join(dir, "worker")
+	if out, err := exec.CommandContext(ctx, "go", "build", "-o", program, "github.com/belay-run/belay/examples/workers/go").CombinedOutput(); err != nil {
+		return "", nil, errors.Join(fmt.Errorf("build the worker: %w: %s", err, out), os.RemoveAll(dir))
+	}
+	return program, func() error { return os.RemoveAll(dir) }, nil
+}
+
+// bareRPC talks to a worker without any of the runtime's checks.
+type bareRPC struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
+	dir string
+	id  int
+}
+
+func startBareRPC(program, dir string) (*bareRPC, error) {
+	b := &bareRPC{cmd: exec.CommandContext(ctx, program), dir: dir}
+	in, err := b.cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("floor: %w", err)
+	}
+	out, err := b.cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("floor: %w", err)
+	}
+	b.in, b.out = in, bufio.NewReader(out)
+	if err := b.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("floor: %w", err)
+	}
+	if _, err := b.rpc("hello", map[string]int{"v": worker.Version}); err != nil {
+		return nil, errors.Join(err, b.close())
+	}
+	return b, nil
+}
+
+// rpc makes one call and returns its result.
+func (b *bareRPC) rpc(method string, params any) (json.RawMessage, error) {
+	b.id++
+	line, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": b.id, "method": method, "params": params})
+	if err != nil {
+		return nil, fmt.Errorf("floor: %w", err)
+	}
+	if _, err := b.in.Write(append(line, '\n')); err != nil {
+		return nil, fmt.Errorf("floor: %w", err)
+	}
+	if line, err = b.out.ReadBytes('\n'); err != nil {
+		return nil, fmt.Errorf("floor: %w", err)
+	}
+	var said struct {
+		ID     int             `json:"id"`
+		Result json.RawMessage `json:"result"`
+		Error  json.RawMessage `json:"error"`
+	}
+	if err := json.Unmarshal(line, &said); err != nil || said.ID != b.id || said.Error != nil {
+		return nil, fmt.Errorf("floor: the worker answered %s", line)
+	}
+	return said.Result, nil
+}
+
+// ask asks the worker about a call.
+func (b *bareRPC) ask(call belay.ToolCall) error {
+	input, err := json.Marshal(call)
+	if err != nil {
+		return fmt.Errorf("floor: %w", err)
+	}
+	result, err := b.rpc("run", &worker.Envelope{V: worker.Version, Phase: "tool.pre", Session: "bench", Turn: "1", Step: 1, Agent: "main", Cwd: b.dir, Input: input})
+	if err != nil {
+		return err
+	}
+	var verdict belay.ToolVerdict
+	return json.Unmarshal(result, &verdict)
+}
+
+func (b *bareRPC) close() error {
+	return errors.Join(b.in.Close(), b.cmd.Wait())
 }

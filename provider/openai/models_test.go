@@ -18,7 +18,7 @@ func TestModelsAreListed(t *testing.T) {
 		})
 	})
 	_, err := wild(t, openai.Chat, http.StatusOK, "text/html", "<html>").(*openai.Model).Models(t.Context())
-	_ = wantFailure(t, err, belay.ModelInvalid, "it answered text/html")
+	_ = wantFailure(t, err, belay.ModelInvalid, "answered text/html")
 	_, err = wild(t, openai.Chat, http.StatusOK, "application/json", "<html>").(*openai.Model).Models(t.Context())
 	_ = wantFailure(t, err, belay.ModelServer, "does not have the expected form")
 	_, err = openai.New("m", &openai.Options{URL: "ftp://localhost"}).Models(t.Context())

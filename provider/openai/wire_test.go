@@ -138,7 +138,7 @@ func TestAnswersOutOfTheOrdinary(t *testing.T) {
 		kind        belay.ModelErrorKind // the kind of the error; empty if there is none
 		want        string               // a part of the error, or the parts of the response in JSON
 	}{
-		{"a page in place of a stream is no response", openai.Responses, "text/html", "<html>log in</html>", belay.ModelInvalid, "it answered text/html"},
+		{"a page in place of a stream is no response", openai.Responses, "text/html", "<html>log in</html>", belay.ModelInvalid, "answered text/html"},
 		{"nothing in place of a stream is no response", openai.Chat, streamType, "", belay.ModelNetwork, "before the response was complete"},
 		{"half an event is no event", openai.Responses, streamType, "event: response.completed\ndata: " + completed + "\n", belay.ModelNetwork, "before the response was complete"},
 		{"an event that is not JSON is the server's fault", openai.Responses, streamType, event("response.output_item.added", "{"), belay.ModelServer, "response.output_item.added"},

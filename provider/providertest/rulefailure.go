@@ -101,7 +101,7 @@ var failureRules = []rule{
 		if err != nil {
 			s.Fatalf("the address of the server: %v", err)
 		}
-		if want := "nothing listens at " + at.Host; !strings.Contains(e.Error(), want) {
+		if want := "listens at " + at.Host; !strings.Contains(e.Error(), want) {
 			s.Errorf("the error does not say %q: %v", want, e)
 		}
 	}},
@@ -109,7 +109,7 @@ var failureRules = []rule{
 		s.user("hello")
 		e := s.fail(Reply{Page: "<html>log in</html>"}, belay.ModelInvalid)
 		s.wantEqual("the status", e.Status, http.StatusOK)
-		if !strings.Contains(e.Error(), "it answered text/html") {
+		if !strings.Contains(e.Error(), "answered text/html") {
 			s.Errorf("the error does not say what the server sent: %v", e)
 		}
 	}},

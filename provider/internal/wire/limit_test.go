@@ -71,8 +71,8 @@ func TestOnlyAModelsResponseIsAccepted(t *testing.T) {
 		{200, "text/plain", ""},
 		{200, "application/octet-stream", ""},
 		{200, "", ""},
-		{200, "text/html; charset=utf-8", "it answered text/html"},
-		{302, "application/json", "it answered Found"},
+		{200, "text/html; charset=utf-8", "answered text/html"},
+		{302, "application/json", "answered Found"},
 	} {
 		err := wire.Accept(answerOf(test.status, test.kind, strings.NewReader("")), nil) //nolint:bodyclose // there is no connection to close
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {

@@ -95,7 +95,7 @@ func ModelsAreListed(t testing.TB, server providertest.Server, open func(url, ke
 	}
 	server.Close()
 	_, err = model.Models(t.Context())
-	_ = WantFailure(t, err, belay.ModelInvalid, "nothing listens at 127.0.0.1:")
+	_ = WantFailure(t, err, belay.ModelInvalid, "listens at 127.0.0.1:")
 	_, err = open(Serve(t, http.StatusOK, "text/html", "<html>"), "key-of-nobody").Models(t.Context())
 	_ = WantFailure(t, err, belay.ModelInvalid, "text/html")
 	_, err = open("ftp://localhost", "key-of-nobody").Models(t.Context())

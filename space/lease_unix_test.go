@@ -615,7 +615,7 @@ func TestMistakesInSpaces(t *testing.T) {
 			p.put("manifest.json", `{"id": "a"}`)
 			p.put("hooks/d.jsonl/x.sh", "#!/bin/sh\n")
 			p.put("hooks/a.yaml", "hooks:\n- {id: x, phase: tool.post, action: {save_json: d.jsonl}}\n- {id: y, phase: tool.pre, command: [./d.jsonl/x.sh]}\n")
-		}, []string{"a.yaml:3: this hook runs x.sh, but save_json writes that file"}},
+		}, []string{"a.yaml:3: this hook runs the file x.sh, which a save_json action can change"}},
 		"a dangling link": {func(t *testing.T, p *place) {
 			p.put("manifest.json", `{"id": "a"}`)
 			p.put("hooks/x/y", "")
@@ -657,7 +657,7 @@ func TestMistakesInSpaces(t *testing.T) {
 			p.put("manifest.json", `{"id": "a"}`)
 			p.put("hooks/x.jsonl", "#!/bin/sh\n")
 			p.put("hooks/a.yaml", "hooks:\n- {id: x, phase: tool.pre, action: {save_json: x.jsonl}}\n- {id: y, phase: tool.pre, command: [./x.jsonl]}\n")
-		}, []string{"a.yaml:3: this hook runs x.jsonl, but save_json writes that file"}},
+		}, []string{"a.yaml:3: this hook runs the file x.jsonl, which a save_json action can change"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -148,21 +148,21 @@ func (s *Snapshot) Refresh() {
 	}
 	s.refresh()
 	for _, parent := range s.parents {
-		s.joinGates(parent)
+		s.joinGuards(parent)
 	}
 }
 
 // guards reports whether hooks at the phase protect a turn, so that new ones join it.
 func (c *phaseCore) guards() bool { return c.kind == Gate || c.caps&CanRewriteOutput != 0 }
 
-// joinGates adds the new gates of a parent.
-func (s *Snapshot) joinGates(parent *Snapshot) {
+// joinGuards adds the new guards of a parent.
+func (s *Snapshot) joinGuards(parent *Snapshot) {
 	old, theirs := s.gen.Load(), parent.gen.Load()
 	next := old
 	for _, phase := range parent.rt.phases {
 		c := phase.core()
 		plan := theirs.find(c)
-		if c.kind != Gate || plan == nil || !s.rt.knows(c) {
+		if !c.guards() || plan == nil || !s.rt.knows(c) {
 			continue
 		}
 		mine := old.find(c)

@@ -379,7 +379,7 @@ func (h *Host) grant(s *Space, c hook.Capability) (before hook.Capability) {
 }
 
 // Changed reports whether the files or the permissions of the directory differ from the
-// installed version.
+// installed version. It returns true if they cannot be read.
 func (l *Lease) Changed() bool {
 	l.mu.Lock()
 	now := l.now
@@ -390,7 +390,7 @@ func (l *Lease) Changed() bool {
 		return true
 	}
 	st, err := l.host.Standing(s)
-	return err == nil && (st.Trusted != now.plan.standing.Trusted || !slices.Equal(st.grants(), now.plan.standing.grants()))
+	return err != nil || st.Trusted != now.plan.standing.Trusted || !slices.Equal(st.grants(), now.plan.standing.grants())
 }
 
 // looks returns a text that identifies the current files and permissions of the directory.

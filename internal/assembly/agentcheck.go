@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/frontmatter"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/permit"
@@ -182,10 +183,18 @@ func UnreadHooks(s *config.Loaded, d *subagent.Declaration) *subagent.Problem {
 // HooksUnread returns the problem of an agent that declares hooks in a directory where
 // Belay reads no hooks, or nil.
 func HooksUnread(d *subagent.Declaration) *subagent.Problem {
-	if len(d.Hooks.List) == 0 {
+	hooks := len(d.Hooks.List)
+	for _, phase := range d.Hooks.Map { // in a mapping, a phase has a list of hooks or one hook
+		if phase.Value.Kind == frontmatter.List {
+			hooks += len(phase.Value.List)
+		} else {
+			hooks++
+		}
+	}
+	if hooks == 0 {
 		return nil
 	}
 	return &subagent.Problem{Path: d.Path, Line: d.Hooks.Line, Message: fmt.Sprintf(
 		"hooks: %s of agent %q would not run, so the agent is not used: in a project, only agents in .belay/agents can have hooks: move the file there, or remove its hooks",
-		visible.Counted(len(d.Hooks.List), "hook"), d.Name)}
+		visible.Counted(hooks, "hook"), d.Name)}
 }

@@ -88,8 +88,8 @@ func (s *Set) execution(ctx context.Context, d *Declaration, e *worker.Envelope)
 	return run, nil
 }
 
-// failed returns the error of a failed program. Users and the model see the program's
-// output in it, but it is not stored.
+// failed returns the error of a failed program. The error contains the program's output,
+// which users and the model see. The output is not stored.
 func failed(what, said string) error {
 	e := &hook.SafeError{Code: codes.Error, Message: what}
 	if said != "" {

@@ -62,8 +62,8 @@ func (d *dispatch[In, Out]) end(e *entry[In, Out], p Problem) {
 	d.stop = min(d.stop, e.pos)
 }
 
-// stand uses an answer in place of a failed one. If that answer rewrites the input, later
-// handlers see the rewritten input: if a result is withheld from the model, it is withheld
+// stand uses an answer in place of a failed one. If the answer rewrites the input, later
+// handlers see the rewritten input. So a result that is withheld from the model is withheld
 // from them too. If the rewrite fails, the dispatch fails, because the input must not pass
 // unchanged.
 func (d *dispatch[In, Out]) stand(e *entry[In, Out], out Out, more *detail, p Problem) {

@@ -46,11 +46,11 @@ func TestContributedJobIsStoredWithItsRun(t *testing.T) {
 				if err := rt.Drain(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				asked := runOf(t, list(t, journal, hook.Filter{States: []hook.State{hook.Completed}}), "a") // The record is durable already,
+				asked := runOf(t, list(t, journal, hook.Filter{States: []hook.State{hook.Completed}}), "a") // The record is stored before the turn ends.
 				if err := s.Release(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				equal(t, "runs", brief(list(t, journal, hook.Filter{})), "a:completed") // and is not stored a second time.
+				equal(t, "runs", brief(list(t, journal, hook.Filter{})), "a:completed") // The end of the turn does not store the record again.
 				index, err := queue.Claim(t.Context())
 				if err != nil {
 					t.Fatal(err)

@@ -41,11 +41,11 @@ func TestCloseTwiceIsHarmless(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	install(t, rt, gateNamed("a", nil)) // The id can be used again,
+	install(t, rt, gateNamed("a", nil)) // The id can be used again.
 	if err := lease.Close(); err != nil {
 		t.Fatal(err)
 	}
-	same(t, "plan", planOf(t, rt, gatePhase), []string{"a"}) // and closing the old lease again does not remove the new subscription.
+	same(t, "plan", planOf(t, rt, gatePhase), []string{"a"}) // Closing the old lease again does not remove the new subscription.
 }
 
 // SPEC H-04

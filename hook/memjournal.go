@@ -16,7 +16,7 @@ type MemoryJournal struct {
 	mu       sync.Mutex
 	segments []segment // the oldest first
 	first    int       // index of the oldest segment; earlier ones were dropped
-	count    int       // runs in segments
+	count    int       // the number of runs in segments
 	byID     map[string]*Run
 	dropped  uint64
 }
@@ -30,7 +30,7 @@ type segment struct {
 	rt      *Runtime
 	chunk   *chunk
 	records []record
-	n       int // runs in it
+	n       int // the number of runs in the segment
 }
 
 // NewMemoryJournal makes a journal that keeps the newest runs, up to capacity.

@@ -409,10 +409,10 @@ func (l *Lease) looks() string {
 }
 
 // Watch reloads the directory when its files have changed. It waits until the files did not
-// change during one interval. Watch calls told after each reload, with the error. After a
-// failed reload it waits for the next change. If the files return to the installed version,
-// Watch does not reload, and calls told with nil. Watch ends when ctx ends or the lease is
-// unloaded.
+// change during one interval. Watch calls told after each reload, with the reload's error
+// or nil. After a failed reload it waits for the next change. If the files return to the
+// installed version, Watch does not reload, and calls told with nil. Watch ends when ctx
+// ends or the lease is unloaded.
 func (l *Lease) Watch(ctx context.Context, told func(error)) {
 	tick := time.NewTicker(l.host.opts.Every)
 	defer tick.Stop()

@@ -57,7 +57,7 @@ var machines = regexp.MustCompile(`(^|[^\w.{}$~-])/(bin|boot|dev/[^nzuf]|etc|lib
 
 // Even a command that the floor misjudges must do no damage. This test runs the commands
 // of the corpus in a sandbox. Afterwards, nothing outside the project and the temporary
-// directory may have changed, and no protected file in the project.
+// directory may have changed, and the protected files in the project must be unchanged.
 //
 // SPEC P-12
 func TestAttacksAgainstTheSandbox(t *testing.T) {

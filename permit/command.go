@@ -13,8 +13,8 @@ import (
 
 // arg is a word of a command, as far as the analysis can determine it.
 type arg struct {
-	// text is the value of the word if the value is known. Otherwise it is the source
-	// text.
+	// text is the value of the word if the value is known. Otherwise text is the source
+	// text of the word.
 	text string
 	// known is set if the value is exactly text. It is not set if the word depends on
 	// something outside the line, such as an environment variable or the output of a
@@ -33,8 +33,8 @@ type arg struct {
 	// directory and a name pattern, such as ./*.go, and the file may be in any directory
 	// below.
 	below bool
-	// follows is set if the command may follow links below the directory. Either it does
-	// so itself, or a search passes the names of links to it.
+	// follows is set if the command may follow links below the directory. Either the
+	// command follows links itself, or a search passes the names of links to the command.
 	follows bool
 	// counts is set if the value is unknown, but certainly a number or the hash of a
 	// commit. If the word begins with a dash, it is an option with such a value.
@@ -242,8 +242,8 @@ func (c *invoked) fetch(a arg) { c.address(a, ZoneNetwork) }
 func (c *invoked) send(a arg)  { c.address(a, ZoneExternal) }
 
 // exec records that the command runs another program, as the wrappers env and nice do.
-// That program does not see functions of the line, and cannot change the state of the
-// shell. If argv is empty, exec does nothing.
+// That program does not see the shell functions of the line, and cannot change the state
+// of the shell. If argv is empty, exec does nothing.
 func (c *invoked) exec(argv []arg) { c.feed(argv, c.stdin, c.piped) }
 
 // feed is like exec, but the program gets another standard input.
@@ -356,7 +356,8 @@ func (c *invoked) isDirectory(a arg) bool {
 	})
 }
 
-// exists reports whether a path exists. If this is unknown, it returns true.
+// exists reports whether a path exists. It returns true if the path or the current
+// directory is unknown.
 func (c *invoked) exists(a arg) bool {
 	if !a.known || c.dirs == nil {
 		return true
@@ -389,8 +390,8 @@ func (c *invoked) leads(a arg) {
 	c.read(a)
 }
 
-// known marks the command as unknown if one of the words is unknown. A judge whose result
-// depends on the words calls it first.
+// known checks that all words are known. If a word is unknown, the effects of the command
+// count as unknown. A judge whose result depends on the words calls known first.
 func (c *invoked) known(args []arg) {
 	for _, a := range args {
 		if !a.known && !a.pipe {

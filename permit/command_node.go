@@ -74,8 +74,8 @@ func scriptRunner(list string) judge {
 	}
 }
 
-// runScript records that an interpreter runs a file, its first argument. Without one it
-// runs its standard input.
+// runScript records that an interpreter runs a file, its first argument. Without
+// arguments, the interpreter runs its standard input.
 func (c *invoked) runScript(words []arg) {
 	if len(words) == 0 || isStdin(words[0]) || words[0].known && words[0].text == "-" {
 		c.snippet()
@@ -125,7 +125,7 @@ func (c *invoked) packager() (verb string, words []arg, o *options) {
 		list := strings.TrimPrefix(packageOptions, "+")
 		switch {
 		case oneOf(verb, "exec x dlx create"):
-			list = packageOptions // the rest is another command
+			list = packageOptions // the words after the options are another command
 		case oneOf(verb, "run run-script test start") && c.name != "npm":
 			list = "" // all arguments belong to the script
 		}

@@ -27,7 +27,8 @@ type psReader struct {
 	unsure      bool // a word is unknown
 }
 
-// word parses an argument. It returns how many of the following arguments belong to it.
+// word parses an argument. It returns how many of the following arguments belong to this
+// argument.
 func (p *psReader) word(a arg, behind []arg) int {
 	if !a.known || a.pattern {
 		p.unsure = true

@@ -34,7 +34,8 @@ func (f *Floor) consider(ctx context.Context, e *Explanation, input json.RawMess
 	}
 }
 
-// outsideSandbox is one of the askers if the command would run outside the sandbox.
+// outsideSandbox is one of the names that askers returns if the command would run outside
+// the sandbox.
 const outsideSandbox = "outside the sandbox"
 
 // askers returns the names of everything that asks: protections, rules and zones. An

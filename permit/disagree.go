@@ -137,8 +137,8 @@ func quotedDefault(file *syntax.File) bool {
 }
 
 // quotesIn reports whether the word of an expansion has single quotes that do not protect
-// their contents. If all is not set, it skips operators that cut the value, because
-// single quotes do protect there.
+// their contents. If all is not set, it skips operators that cut the value, because there
+// single quotes do protect their contents.
 func quotesIn(n syntax.Node, all bool) bool {
 	for n := range syntax.Preorder(n) {
 		p, ok := n.(*syntax.ParamExp)

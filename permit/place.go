@@ -30,7 +30,7 @@ type spot struct {
 	inside bool   // in the project
 	extra  bool   // in an extra root
 	temp   bool   // in the temporary directory
-	tree   bool   // everything below the path counts, too
+	tree   bool   // the spot includes everything below the path
 	below  bool   // stands for files below the directory of path
 	err    error  // why the path could not be followed
 }
@@ -241,8 +241,8 @@ func isSystem(path string) bool {
 	return slices.ContainsFunc(systemDirectories, func(dir string) bool { _, ok := (root{dir}).holds(path); return ok })
 }
 
-// ruinous returns why it would be damage beyond repair to remove or change a directory
-// with everything below it. It returns an empty text if it would not.
+// ruinous returns the reason if it would cause damage beyond repair to remove or change a
+// directory and everything below it. Otherwise it returns an empty text.
 func (f *Floor) ruinous(s *spot, do effect) string {
 	verb := "changes"
 	if do == removes {
@@ -409,8 +409,9 @@ func isASCII(s string) bool {
 	return true
 }
 
-// judgePath judges what a command does to a path, or with strict, what a file tool does
-// to it. If several protections apply, the first one that is not relaxed counts.
+// judgePath judges what a command does to a path. With strict, it judges what a file tool
+// does to the path. If several protections apply, judgePath uses the first one that is
+// not relaxed.
 func (f *Floor) judgePath(s *spot, do effect, strict bool) Finding { //nolint:gocognit // one case for each kind of place, in order
 	found := Finding{Kind: KindRead, Subject: s.name(), does: do}
 	switch {
@@ -478,7 +479,7 @@ func steers(id string) string {
 	return "it controls Belay or the programs that git runs"
 }
 
-// never returns why a command must never change a path like this, or an empty text.
+// never returns why no command may ever change the path, or an empty text.
 func (f *Floor) never(s *spot, do effect) string {
 	if isDisk(s.path) {
 		return "it writes to a disk or to memory"

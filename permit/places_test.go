@@ -70,7 +70,7 @@ func changes() []change {
 }
 
 // mover is an agent in strict mode, which asks about every change. Its project has a
-// link. It records the questions and the calls that ran.
+// link. The mover records the questions and the calls that ran.
 type mover struct {
 	*world
 	floor *permit.Floor
@@ -168,8 +168,8 @@ func TestPathsThatMoveAreAskedAboutAgain(t *testing.T) {
 	}
 }
 
-// This test does the same with a restart. Another agent with the same database decides
-// the question and resumes the turn.
+// Like TestPathsThatMoveAreAskedAboutAgain, but the process restarts: another agent with
+// the same database decides the question and resumes the turn.
 //
 // SPEC P-16
 func TestPathsThatMoveAreAskedAboutAgainAfterARestart(t *testing.T) {

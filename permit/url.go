@@ -22,7 +22,8 @@ var (
 	}
 	// nested are schemes that are followed by another URL.
 	nested = map[string]bool{"jar": true, "view-source": true, "blob": true, "filesystem": true, "feed": true, "url": true, "wyciwyg": true, "cache": true}
-	// hostless are schemes that name no host on a network, with what they stand for.
+	// hostless has the schemes that name no host on a network. Each value says what the
+	// scheme stands for.
 	hostless = map[string]string{
 		"javascript": "code", "vbscript": "code", "about": "a page of the program itself", "chrome": "a page of the program itself",
 		"mailto": "an email", "tel": "a phone call", "sms": "a message", "unix": "a socket of this machine", "http+unix": "a socket of this machine",
@@ -97,7 +98,7 @@ func judgeBare(head string, odd, whole bool) reach {
 	return r
 }
 
-// unless raises the zone of an odd address, so that it does not count as public.
+// unless raises the zone of an odd address, so that the address does not count as public.
 func (r reach) unless(odd bool) reach {
 	if odd {
 		return r.unclear("programs read this unusual address in different ways")
@@ -143,7 +144,7 @@ func cutScheme(s string) (scheme, rest string, ok bool) {
 	rest = s[i+1:]
 	switch {
 	case scheme == "data":
-		// A host with the name data has a port after it.
+		// If data is the name of a host, a port or a path follows it.
 		ok := strings.Contains(rest, ",") && strings.Trim(rest[:1], "0123456789/\\") != ""
 		return scheme, rest, ok
 	case lenient[scheme] || nested[scheme] || hostless[scheme] != "" || scheme == "file":

@@ -88,7 +88,7 @@ func (a *analysis) vanishes(name string) {
 	}
 }
 
-// essentialNames are variables that change what runs if they are empty.
+// essentialNames are variables that change which programs run if they are empty.
 var essentialNames = newNameList("PATH HOME TMPDIR PWD OLDPWD")
 
 // hazard describes the danger of setting a variable.

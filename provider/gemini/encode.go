@@ -34,8 +34,8 @@ type opaque struct {
 	Signature string `json:"signature,omitempty"`
 	// Pieces says how the service divided a text, if a piece has a signature.
 	Pieces []signed `json:"pieces,omitempty"`
-	// Spoken means that the service sent this thinking part as text. It has a signature and
-	// only white space.
+	// Spoken means that the service sent this thinking part as text. The part has a
+	// signature, and its text is only white space.
 	Spoken bool `json:"spoken,omitempty"`
 }
 

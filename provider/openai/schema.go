@@ -170,8 +170,8 @@ func describeIn(schema *object, note string) {
 	schema.set("description", quoted(note))
 }
 
-// mayBe reports whether the type in a schema allows values of a kind. No type allows all
-// kinds.
+// mayBe reports whether the type in a schema allows values of a kind. A schema without a
+// type allows all kinds.
 func mayBe(raw json.RawMessage, kind string) bool {
 	if raw == nil {
 		return true

@@ -62,7 +62,7 @@ func openAIRefusal(r *Refusal) *refused {
 		return nil
 	}
 	if r.Status != 0 && r.Status != e.status {
-		e.status, e.code = r.Status, "" // with another status it is the error of a proxy
+		e.status, e.code = r.Status, "" // an error with another status comes from a proxy
 		if r.Status >= http.StatusInternalServerError {
 			e.kind = "server_error"
 		}

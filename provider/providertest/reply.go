@@ -87,8 +87,8 @@ type Refusal struct {
 
 // Break ends a stream before its end.
 type Break struct {
-	// After is how many events the server sends first. If the stream has no more events, it
-	// is complete. Defaults to none.
+	// After is how many events the server sends first. If the stream has no further
+	// events, the server does not break it off. Defaults to 0.
 	After int
 	// Error is the kind of an error event that the server sends last. Defaults to no error.
 	Error belay.ModelErrorKind
@@ -99,8 +99,8 @@ type Break struct {
 
 // Hold pauses a stream until a channel is closed or the client leaves.
 type Hold struct {
-	// After is how many pieces the server sends first. Defaults to none. Then the server
-	// does not even send the headers.
+	// After is how many pieces the server sends first. Defaults to 0: the server pauses
+	// before it sends the headers.
 	After int
 	// Reached is closed by the server when it pauses. May be nil.
 	Reached chan<- struct{}

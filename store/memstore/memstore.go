@@ -47,7 +47,7 @@ type session struct {
 	title  string
 	labels map[string]string // the store replaces the map and never changes it
 
-	messages []*belay.Message // all messages; the store only appends
+	messages []*belay.Message // all messages; a change of an old element replaces the slice, see amend
 	response int64            // number of the last response, 0 if there is none
 	besides  *besides         // nil if the session needs none of these fields
 

@@ -21,8 +21,8 @@ type Recovery struct {
 	Open     []string `json:"open,omitempty"`
 	// Runs are the ids of runs that had started and are now interrupted.
 	Runs []string `json:"runs,omitempty"`
-	// Due are running jobs that will be retried. Over are running jobs that ended, because
-	// they are not idempotent.
+	// Due are jobs that were running and will be retried. Over are jobs that were running
+	// and have ended, because they are not idempotent.
 	Due  []string `json:"due,omitempty"`
 	Over []string `json:"over,omitempty"`
 

@@ -367,7 +367,7 @@ var turnRules = []turnRule{
 		}
 		s.putOff(t, 0)
 		due = s.claim(t, belay.TurnFilter{}, "a")
-		s.settle(t, due, later) // without a reason
+		s.settle(t, due, later) // this delay has no reason
 		s.putOff(t, 0)
 		wantLoad(t, s, 0, 2, 0)
 	}},

@@ -7,11 +7,11 @@ import (
 	"iter"
 )
 
-// Fallback makes one model from several. The agent uses the first one. If that model fails
-// permanently, or still fails after the attempts of [Options].Retry, the next model answers
-// for the rest of the turn. Each new or resumed turn starts with the first model again.
-// Usage, price and name of a response are those of the model that answered. An error event
-// with Retry set reports the change.
+// Fallback makes one model from several. The agent uses the first of them. If the first
+// model fails permanently, or still fails after the attempts of [Options].Retry, the next
+// model answers for the rest of the turn. Each new or resumed turn starts with the first
+// model again. Usage, price and name of a response are those of the model that answered.
+// An error event with Retry set reports the change.
 //
 // The window is the smallest window of all models, so that a conversation fits each of
 // them.

@@ -8,8 +8,8 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Each gate has its own type of decision. In JSON, "pass" and an empty text mean the same.
-// Decoding fails for a word that the gate does not know.
+// Each gate has its own type of decision. In JSON, "pass" and an empty text mean the
+// same. Decoding fails for any other word that is not a decision of the gate.
 
 // UnmarshalText accepts pass or deny.
 func (d *promptDecision) UnmarshalText(text []byte) error {

@@ -29,7 +29,7 @@ func (t *turn) markEnd(end EndReason) {
 	t.clearTurn(end)
 }
 
-// clearTurn removes the turn from the session's state.
+// clearTurn removes the turn from the session's state and records how it ended.
 func (t *turn) clearTurn(end EndReason) {
 	state := &t.session.state
 	if state.Turn == nil {
@@ -129,7 +129,7 @@ func (t *turn) fireEndPhases(end EndReason) {
 // report makes the result of the turn and emits its last events. It is the last action of a
 // turn.
 func (t *turn) report(end EndReason) {
-	t.session.wait.Store(nil) // an idle session is small
+	t.session.wait.Store(nil) // free the memory: the session may stay idle
 	if t.snap != nil {
 		if err := t.snap.Release(t.base); err != nil {
 			t.end.err = errors.Join(t.end.err, err)
@@ -151,7 +151,7 @@ func (t *turn) report(end EndReason) {
 	}
 	t.end.result = result
 	t.emitHeld()
-	if t.quiet || errors.Is(t.end.err, ErrNoTurn) { // there was no turn to report
+	if t.quiet || errors.Is(t.end.err, ErrNoTurn) { // no turn was run
 		return
 	}
 	if end == EndError {

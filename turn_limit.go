@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// overspent returns which budget is used up: the agent's own or a parent's. It returns ""
-// if there is none.
+// overspent returns which budget is used up, the agent's own or a parent's. It returns ""
+// if no budget is used up.
 func (t *turn) overspent() string {
 	if why := t.agent.opts.Budget.spent(t.state.Usage, t.session.state.Usage.add(t.state.Usage)); why != "" {
 		return why
@@ -64,7 +64,7 @@ type limitedTools struct {
 // with and without step tools.
 const mostLimited = 4
 
-// limited returns the tools without those that a parent may not use.
+// limited returns the tools without the tools that a parent may not use.
 func (t *turn) limited(tools *toolset) *toolset {
 	if t.lineage == nil {
 		return tools
@@ -89,7 +89,7 @@ func (t *turn) limited(tools *toolset) *toolset {
 	return now.set
 }
 
-// cut returns the tools. Those that a parent may not use are out of scope.
+// cut returns the tools, and marks the tools that a parent may not use as out of scope.
 func cut(tools []*boundTool, by []limiter) []*boundTool {
 	tools = slices.Clone(tools)
 	for i, b := range tools {

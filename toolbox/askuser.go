@@ -86,7 +86,7 @@ func (e *askUser) Hooks() []hook.Subscription {
 func (*askUser) put(_ context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
 	var q UserQuestion
 	if err := call.Decode(&q); err != nil {
-		return belay.Pass, err // an error closes the gate
+		return belay.Pass, err // after an error, the gate denies the call
 	}
 	if why := q.fault(); why != "" {
 		return belay.Deny(why), nil

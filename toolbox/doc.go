@@ -11,13 +11,9 @@
 //		Extensions: []belay.Extension{toolbox.New(root, nil)}, Authorizer: floor,
 //	})
 //
-// They are an extension, with text for the prompt. [Options] leave out the shell, or all
-// that changes something; [Extension.Only] has some of the tools; [Shell] is the shell
-// alone. A path is relative to the project, or absolute and inside it. Symbolic links are followed if they stay
-// inside. Nothing leads out: not "..", not a link, not a link that is created during a
-// call. A hard link to a file outside can be read. Its content outside cannot be changed,
-// because write and edit replace the file. The shell is not limited by this: hooks and the
-// floor decide what it may do, and [ShellOptions].Confine runs its commands in a sandbox.
+// The tools are an extension, which also adds text to the prompt. [Options] can leave out
+// the shell, or all tools that change something. [Extension.Only] returns an extension
+// with some of the tools. [Shell] makes only the tool shell.
 //
 // A path is relative to the project, or absolute and inside the project. The file tools
 // follow symbolic links that stay inside. They never leave the project: not by "..", not

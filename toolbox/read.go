@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// maxWhole is the maximum size of a file that is read completely. Only such a file
-	// may be changed, and only its lines are counted.
+	// maxWhole is the maximum size of a file that is read completely. The tools change
+	// only such files, and count the lines only of such files.
 	maxWhole = 32 << 20
 	// maxImage is the maximum size of an image that models accept.
 	maxImage = 5 << 20

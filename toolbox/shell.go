@@ -57,8 +57,8 @@ type ShellOptions struct {
 	// MaxTimeout is the longest timeout that the model can set for a command. Defaults to
 	// 10 minutes, or to Timeout if that is longer.
 	MaxTimeout time.Duration
-	// MaxOutput is how many bytes of output are kept. Of a longer output, half of this is
-	// kept from the beginning and half from the end. Defaults to 1 MiB.
+	// MaxOutput is how many bytes of output are kept. Of a longer output, half of
+	// MaxOutput is kept from the beginning and half from the end. Defaults to 1 MiB.
 	MaxOutput int
 	// Confine puts a command into a sandbox. It is called before each command, and may
 	// change the command line. If it returns an error, the command does not run. The

@@ -20,7 +20,7 @@ import (
 const mostPause = 30 * time.Second
 
 // The pause before a restart doubles up to the limit and then stays there. A first pause
-// above the limit is cut to it.
+// above the limit is cut to the limit.
 //
 // SPEC E-09
 func TestPausesGrowAndAreBounded(t *testing.T) {

@@ -176,7 +176,7 @@ func (e *Extension) Replace(ctx context.Context, old *belay.Lease, servers ...Se
 }
 
 // sound checks servers and starts them. Their names must differ from the names of the
-// existing servers. Servers of the lease that will be replaced do not count.
+// existing servers, except those of the lease that will be replaced.
 func (e *Extension) sound(but *belay.Lease, servers []Server) ([]*mount, error) {
 	if e.over.Err() != nil {
 		return nil, errors.New("mcp: the extension is closed")
@@ -214,7 +214,8 @@ func (e *Extension) sound(but *belay.Lease, servers []Server) ([]*mount, error) 
 }
 
 // settle waits until each server is ready or has failed once. It stops waiting for a
-// server after the server's wait time, and for all when ctx or the extension ends.
+// server after the server's wait time, and for all servers when ctx or the extension
+// ends.
 func (e *Extension) settle(ctx context.Context, added []*mount) {
 	if e.opts.Wait < 0 {
 		return

@@ -203,8 +203,8 @@ func TestResourcesAndPromptsAreReadable(t *testing.T) { //nolint:paralleltest //
 	}
 }
 
-// If a server has its own tool read_resource, it replaces the tool that Belay adds.
-// Server.Tools also limits the tools that Belay adds.
+// If a server has its own tool read_resource, that tool replaces the tool that Belay
+// adds. Server.Tools also limits the tools that Belay adds.
 func TestToolsForResourcesAreTools(t *testing.T) { //nolint:paralleltest // see TestHTTP
 	clashing := shelf()
 	mcp.AddTool(clashing, &mcp.Tool{Name: "read_resource", Description: "its own"}, func(context.Context, *mcp.CallToolRequest, words) (*mcp.CallToolResult, any, error) {

@@ -216,7 +216,7 @@ func (p pipeEnd) Write(ctx context.Context, message jsonrpc.Message) error {
 	if line = proc.Offer(p.stdin, line); len(line) == 0 {
 		return nil
 	}
-	_ = p.stdin.SetWriteDeadline(time.Time{}) // remove the deadline of the message before
+	_ = p.stdin.SetWriteDeadline(time.Time{}) // remove the deadline of the previous message
 	defer context.AfterFunc(ctx, func() { _ = p.stdin.SetWriteDeadline(time.Now().Add(leaving)) })()
 	_, err = p.stdin.Write(line)
 	if errors.Is(err, os.ErrDeadlineExceeded) {

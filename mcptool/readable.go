@@ -47,7 +47,7 @@ var lists = []*list{
 func readable(message []byte) []byte {
 	var fields map[string]json.RawMessage
 	if !bytes.Contains(message, []byte(`"result"`)) || json.Unmarshal(message, &fields) != nil || fields["result"] == nil {
-		return message // not a response, or not a message
+		return message // not a response, or not a valid message
 	}
 	result, changed := mended(fields["result"])
 	switch {

@@ -99,7 +99,7 @@ func (m *mount) status() Status {
 	if m.link == nil {
 		return s
 	}
-	v := m.seen // not the link's view: agents may not have its tools yet
+	v := m.seen // not the link's view, which may have tools that agents do not have yet
 	s.State, s.Left = v.state, v.left
 	if v.err != nil {
 		s.Err = errors.New(m.link.spec.hide(v.err.Error()))

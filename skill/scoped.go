@@ -171,7 +171,7 @@ var (
 		`"required":["name"],"additionalProperties":false}`)
 )
 
-// lists returns the lists for the two tools. A tool without skills has none.
+// lists returns the lists for the two tools. A tool without skills has no list.
 func (s *scoped) lists(now *set) []toolList {
 	var read, invoke []*Skill
 	for _, one := range now.skills {

@@ -158,8 +158,8 @@ func (noModel) Stream(context.Context, *belay.Request) iter.Seq2[belay.Chunk, er
 	return func(yield func(belay.Chunk, error) bool) { yield(belay.Chunk{}, errGone) }
 }
 
-// newTask makes the task of a call. Each time, the task of a call has the same session
-// id.
+// newTask makes the task of a call. If newTask is called again for the same call, the
+// task has the same session id.
 func (e *Extension) newTask(call *belay.Invocation, s *Subagent, prompt string, nth int) *Task {
 	t := &Task{Name: s.Name, Prompt: prompt, Controls: call.Controls(), Resumed: call.Wait != "", owner: e}
 	t.Store = t.Controls.Store()

@@ -107,7 +107,7 @@ func TestAnErrorNamesOnlyTheSubagentsOfTheResources(t *testing.T) {
 }
 
 // A resumed turn keeps to the resources of its agent and of the agent's parents. The
-// agent's resources at the time of the resume count.
+// agent's resources at the time of the resume apply.
 //
 // SPEC E-10, S-10
 func TestAResumedTurnKeepsToItsResources(t *testing.T) {

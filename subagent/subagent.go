@@ -28,7 +28,7 @@ type Subagent struct {
 	// remembers earlier tasks. By default, each task has a new session.
 	Durable bool
 	// Isolated means that the child's own agent handles the child's questions. By
-	// default, the child asks where the parent asks.
+	// default, the parent's agent handles them.
 	Isolated bool
 	// Timeout is the maximum time of a task, including all waiting. A negative value
 	// means no timeout. Defaults to DefaultTimeout.

@@ -108,7 +108,7 @@ func (d *dispatch[In, Out]) writeStarted(from int) (err error) {
 func (d *dispatch[In, Out]) wants(e *entry[In, Out]) (wanted bool) {
 	defer func() {
 		if recover() != nil {
-			wanted = false // matches fails in the same way later, and the handler does not run
+			wanted = false // the method matches fails in the same way later, so the handler does not run
 		}
 	}()
 	m := e.match

@@ -36,7 +36,7 @@ func (d *dispatch[In, Out]) failed(e *entry[In, Out], start, took int64, p *Prob
 		state = TimedOut
 	}
 	diag.Phase, diag.Subscription = "", "" // the record already has both
-	diag.Err = nil                         // it may quote the input
+	diag.Err = nil                         // the error may quote the input
 	more := &detail{class: p.Code, diags: []Diagnostic{diag}}
 	d.record(e, state, start, took, more)
 	d.rt.logFailure(d.ctx, d.scope, *p)

@@ -54,7 +54,7 @@ func TestClosingWhatOthersNeedIsRefused(t *testing.T) {
 	for _, test := range []struct {
 		rule   string
 		others []hook.Subscription
-		needed []string // the subscriptions that need it; empty: it can be closed
+		needed []string // the subscriptions that need the lease; empty: the lease can be closed
 	}{
 		{"no subscription is ordered relative to it", []hook.Subscription{gateNamed("x", nil)}, nil},
 		{"one comes after it", []hook.Subscription{gateNamed("x", &hook.Options{After: []string{"a"}})}, []string{"x"}},

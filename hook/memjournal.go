@@ -125,7 +125,7 @@ func (j *MemoryJournal) push(s segment) (free *chunk) {
 		*old = segment{}
 		j.first++
 	}
-	if j.first > len(j.segments)/2 && j.first >= 64 { // move the rest to the front, so that the slice stays bounded
+	if j.first > len(j.segments)/2 && j.first >= 64 { // move the remaining segments to the front, so that the slice stays bounded
 		n := copy(j.segments, j.segments[j.first:])
 		clear(j.segments[n:])
 		j.segments, j.first = j.segments[:n], 0

@@ -245,7 +245,7 @@ func (rt *Runtime) settle(ctx context.Context, queue ClaimQueue, job Job, run Ru
 		}
 		rt.logFailure(ctx, &job.Scope, Problem{Phase: job.Phase, Subscription: job.Subscription, Code: codes.Journal, Err: err})
 		if errors.Is(err, ErrNotFound) {
-			return nil // another worker has settled it
+			return nil // another worker has settled the job
 		}
 		woken := make(chan struct{})
 		stop := rt.after(settlePause, func() { close(woken) })

@@ -176,7 +176,7 @@ func staysBelow(dir, link string) (string, error) {
 	}
 	end, err := filepath.EvalSymlinks(link)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", &Problem{link, 0, "the target of this link does not exist: remove the link"} // a file may appear there later
+		return "", &Problem{link, 0, "the target of this link does not exist: remove the link"} // another file could appear at the target later
 	}
 	if err != nil {
 		return "", &Problem{link, 0, reason(err)}

@@ -172,7 +172,7 @@ func (l *Lease) bring(ctx context.Context, next, old *installed) (err error) {
 	if l.into.Subagents != nil {
 		if old != nil && old.agents != nil {
 			_ = old.agents.Close()                                                                    // Close never fails here
-			undo = append(undo, func() { old.agents, _ = l.into.Subagents.Add(l.subagents(old)...) }) // they were valid before
+			undo = append(undo, func() { old.agents, _ = l.into.Subagents.Add(l.subagents(old)...) }) // no error: these agents were valid before
 		}
 		if made := l.subagents(next); len(made) > 0 {
 			if next.agents, err = l.into.Subagents.Add(made...); err != nil {
@@ -194,7 +194,7 @@ func (l *Lease) bring(ctx context.Context, next, old *installed) (err error) {
 				_ = next.servers.Close() // Close never fails here
 				return
 			}
-			old.servers, _ = l.into.Servers.Replace(ctx, next.servers, l.host.servers(old.plan, old.check)...) // they were valid before
+			old.servers, _ = l.into.Servers.Replace(ctx, next.servers, l.host.servers(old.plan, old.check)...) // no error: these servers were valid before
 		})
 	}
 	if old != nil {

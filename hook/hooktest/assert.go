@@ -123,8 +123,7 @@ func (trial *Trial[In, Out]) Diagnosed(want codes.Code) {
 	}
 }
 
-// recorded returns the subscription's record and fails the test if there is
-// none.
+// recorded returns the subscription's record and fails the test if there is none.
 func (trial *Trial[In, Out]) recorded() (hook.Run, bool) {
 	trial.t.Helper()
 	run, ok := trial.Run()

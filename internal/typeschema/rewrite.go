@@ -22,7 +22,7 @@ type rewriter struct {
 	fills  bool // only add defaults
 	within int  // how many defaults this value is nested in
 	path   []place
-	steps  [8]place // room for most paths
+	steps  [8]place // memory for path, enough for most inputs
 }
 
 var (

@@ -101,8 +101,8 @@ func (s *Store) settle(ctx context.Context, holder string) error {
 	return err
 }
 
-// settled releases a holder's sessions, ends its runs and removes its entry. It does
-// nothing if the holder is alive, unless the holder is this store.
+// settled releases a holder's sessions, ends its runs and removes its entry. If the holder
+// is another store that is alive, settled does nothing.
 func (s *Store) settled(ctx context.Context, w *writing, holder string) (Recovery, error) {
 	var lives bool
 	// Until the transaction ends, the holder cannot send a heartbeat or take a session.

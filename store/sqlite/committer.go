@@ -30,7 +30,7 @@ type committer struct {
 	ended   chan struct{}
 
 	// lockedOut is the last time that a write failed because another program had locked the
-	// file. It is zero after a transaction could begin. Only the committer's goroutine uses
+	// file. It becomes zero when a transaction begins. Only the committer's goroutine uses
 	// lockedOut.
 	lockedOut time.Time
 

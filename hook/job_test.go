@@ -213,7 +213,7 @@ func TestBackgroundRunIsStoredBeforeTheTurnGoesOn(t *testing.T) {
 		}))
 		s := rt.Snapshot()
 		dispatch(t, observePhase, s, write)
-		stored := list(t, journal, hook.Filter{}) // Read it before the turn writes anything.
+		stored := list(t, journal, hook.Filter{}) // Read the records before the turn writes anything.
 		equal(t, "on record", brief(stored), "a:backgrounded")
 		if stored[0].Job == "" || stored[0].Key == "" {
 			t.Errorf("its job and key are not on record: %+v", stored[0])

@@ -120,7 +120,7 @@ func (c *check) acceptsText(inner []byte, plain bool) bool {
 		return true
 	}
 	if !plain {
-		return false // the rules apply to the decoded text
+		return false // the rules apply to the decoded text, which a checker does not have
 	}
 	if c.choosy && !slices.ContainsFunc(c.enum, func(v any) bool { word, ok := v.(string); return ok && word == string(inner) }) {
 		return false

@@ -117,7 +117,7 @@ func (c *committer) work() {
 	for range c.wake {
 		c.batch()
 	}
-	c.batch() // requests that were queued before close
+	c.batch() // write the requests that were queued before close
 }
 
 // take removes the requests from the queue and returns those that were not withdrawn.

@@ -69,7 +69,7 @@ func (s *Store) recover(ctx context.Context) error {
 // once.
 func (s *Store) settle(ctx context.Context, holder string) error {
 	did, err := s.recoverJobs(ctx, func(id string) bool { return id == holder })
-	if err != nil { // recover finds the job later
+	if err != nil { // do not fail: the next call of recover finds the job
 		s.opts.Logger.WarnContext(ctx, "cannot clean up a job of a dead process", "store", s.path, "error", err)
 	}
 	var rest Recovery

@@ -327,7 +327,7 @@ var turnRules = []turnRule{
 			t.Errorf("the turn is due since %s, want the time when it was submitted", due.Since)
 		}
 		s.settle(t, due, due.Since)
-		again := s.claim(t, belay.TurnFilter{}, "a") // the turn of b became due later
+		again := s.claim(t, belay.TurnFilter{}, "a") // before the turn of b, which became due later
 		if !again.Since.Equal(due.Since) {
 			t.Errorf("put back, the turn is due since %s, want %s as before", again.Since, due.Since)
 		}

@@ -314,7 +314,7 @@ func (s *Store) changes(ctx context.Context, session string, yield func(belay.Se
 	}
 }
 
-// watchedRow reads a session, and renews the watch every watchedAgain.
+// watchedRow reads a session. It renews the watch once per interval watchedAgain.
 func (s *Store) watchedRow(ctx context.Context, session string, said *time.Time) (table.Session, error) {
 	if now := s.now(); now.Sub(*said) >= watchedAgain {
 		err := s.submit(ctx, func(ctx context.Context, w *writing) error {

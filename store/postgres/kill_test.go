@@ -59,7 +59,7 @@ func child(task string) int {
 }
 
 // childHolds holds the sessions "a" and "b". Session "a" has an open turn and a started
-// run. It returns the epoch of "a".
+// run. childHolds returns the epoch of "a".
 func childHolds(ctx context.Context, s *postgres.Store) (epoch int64, err error) {
 	for _, session := range []string{"b", "a"} {
 		stored, err := s.Open(ctx, session)

@@ -62,8 +62,8 @@ func (a *Assembler) NewAgentCheck(ctx context.Context, s *config.Loaded) (*Agent
 	return c, nil
 }
 
-// Mistakes returns the mistakes of a declared agent: Belay could not make the agent, or the
-// agent would not do what its file says.
+// Mistakes returns the mistakes of a declared agent. With such a mistake, Belay cannot
+// make the agent, or the agent does not do what its file says.
 func (c *AgentCheck) Mistakes(d *subagent.Declaration) []subagent.Problem {
 	var found []subagent.Problem
 	wrongf := func(format string, args ...any) {
@@ -118,9 +118,10 @@ func Foreign(s *config.Loaded, path string) bool {
 var absent = []string{"webfetch", "websearch", "notebookedit", "notebookread", "todowrite", "bashoutput", "killshell", "killbash", "exitplanmode"}
 
 // adapt translates a declaration in .claude/agents to Belay's names. It returns notes on
-// what it changed. It leaves out only tools that Belay does not have and that the agent can
-// work without. A tool with a limit, such as Bash(git log:*), keeps its name. Belay has no
-// such tool, so Belay does not make the agent with more rights than its file allows.
+// what it changed. It leaves out only tools that Belay does not have and that the agent
+// can work without. A tool with a limit, such as Bash(git log:*), keeps its name. Belay
+// has no tool with this name, so Belay does not make the agent. Otherwise the agent would
+// have more rights than its file allows.
 func adapt(d *subagent.Declaration) []string {
 	var said []string
 	if len(d.Ignored) > 0 {

@@ -59,8 +59,8 @@ func (w *Assembled) givenAnswers() bool {
 	return w.GivenModel != nil && (w.declared == nil || w.declared.Model == "")
 }
 
-// modelName returns the name that a turn stores, so that it can be resumed with the same
-// model. GivenModel has no such name.
+// modelName returns the name that a turn stores, so that the turn can be resumed with the
+// same model. GivenModel has no such name.
 func (w *Assembled) modelName() string {
 	if w.givenAnswers() {
 		return ""

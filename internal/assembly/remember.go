@@ -60,9 +60,9 @@ func (a *Assembler) ModeOfTurn(ctx context.Context, s *config.Loaded, turn polic
 	return modeOfTurn(s, turn)
 }
 
-// modeOfTurn returns the mode of a turn. A flag wins. Otherwise it is the mode that the
-// turn began with. If the settings now have a stricter mode, that mode applies, unless a
-// flag set the mode when the turn began.
+// modeOfTurn returns the mode of a turn. A mode that a flag sets now wins. Otherwise the
+// turn keeps the mode that it began with. If that mode did not come from a flag, a
+// stricter mode that the settings now set replaces it.
 func modeOfTurn(s *config.Loaded, turn policy.Settings) permit.Mode {
 	today, err := permit.ModeOf(s.Mode)
 	if err != nil {

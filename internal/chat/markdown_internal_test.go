@@ -116,7 +116,7 @@ func bareLines(lines []string) []string {
 	return bare
 }
 
-// Styles end with their line, and follow the background.
+// Each line ends its own styles. The styles depend on the background.
 func TestMarkdownStyles(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

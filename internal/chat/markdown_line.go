@@ -6,14 +6,14 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// style is how text looks. The colour is one of the terminal's sixteen, plus one; zero
-// means the terminal's own.
+// style is how text looks. The colour is the number of one of the terminal's sixteen
+// colours, plus 1. Zero means the terminal's own colour.
 type style struct {
 	colour                                 uint8
 	bold, faint, italic, underline, strike bool
 }
 
-// over returns the style with what it adds to a base.
+// over returns base with all properties that s sets.
 func (s style) over(base style) style {
 	if s.colour != 0 {
 		base.colour = s.colour

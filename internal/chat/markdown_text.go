@@ -113,7 +113,8 @@ func (p *page) link(spans []span, n ast.Node, address, title []byte, base style)
 }
 
 // shown resolves backslashes and references such as &amp; in a text. The result may
-// contain a control character that the source has not, so it is made visible again.
+// contain a control character that the source does not contain. So shown makes such
+// characters visible.
 func shown(source []byte) string {
 	var b strings.Builder
 	for i := 0; i < len(source); i++ {

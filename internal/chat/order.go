@@ -76,8 +76,9 @@ func (o *Order) await(ctx context.Context, a *belay.Approval) error {
 	}
 }
 
-// Approver wraps an approver so that it gets the questions in order. It gets the next
-// question after it has answered, or after the chat has shown the question.
+// Approver wraps an approver so that it gets the questions in order. The approver gets
+// the next question after it has answered the previous one, or after the chat has shown
+// the previous one.
 func (o *Order) Approver(of belay.Approver) belay.Approver { return inOrder{of, o} } //nolint:ireturn // it wraps the same interface
 
 type inOrder struct {

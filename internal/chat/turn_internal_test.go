@@ -461,7 +461,7 @@ func TestHeightWaits(t *testing.T) {
 		{3, 0, 1, 3},
 		{9, 0, 2, 9},
 		{4, 0, 3, 9},
-		{4, slack, 3, 9}, // no frame was drawn since then
+		{4, slack, 3, 9}, // no frame was drawn since the waiting began
 		{3, 0, 4, 9},     // less to show: the waiting starts again
 		{3, slack / 2, 5, 9},
 		{3, slack / 2, 5, 3},

@@ -93,7 +93,7 @@ func (a *app) checkAgents(ctx context.Context, s *config.Loaded, own []*subagent
 	var problems []error
 	for _, d := range assembly.AddSpaceAgents(own, assembly.SpacesHere(s)) {
 		if assembly.UnreadHooks(s, d) != nil {
-			continue // checkOwnHooks reports it
+			continue // checkOwnHooks reports the mistake
 		}
 		looked := *d
 		if _, err := assembly.FindModel(s, d.Model); d.Model != "" {

@@ -260,8 +260,8 @@ func (a *app) atWork(ctx context.Context, settings *config.Loaded, o *runOptions
 	return a.outcome(end, err)
 }
 
-// modelFlag returns the flag --model as the user gave it, or "". The command for the next
-// turn needs it again.
+// modelFlag returns the flag --model as the user gave it, or "". The suggested command
+// for the next turn repeats the flag.
 func modelFlag(s *config.Loaded) string {
 	if s.From("model").Kind != "flag" {
 		return ""

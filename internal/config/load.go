@@ -359,10 +359,10 @@ func (l *Loaded) findUp(start string) string {
 	return start
 }
 
-// ofProject reports whether the .belay in a directory makes that directory a project. The
-// home directory is never a project for this reason, because one task that ran there would
-// make all of it a project. The directory of the user's settings is not one either. Neither
-// is a directory that all users share, because anybody can create .belay there.
+// ofProject reports whether the .belay in a directory makes that directory a project. It
+// does not in three directories: in the home directory, because one task that ran there
+// would make all of it a project; in the directory of the user's settings; and in a
+// directory that all users share, because anybody can create .belay there.
 func (l *Loaded) ofProject(dir string) bool {
 	belay := filepath.Join(dir, ".belay")
 	if !isDir(belay) || dir == l.home() {

@@ -81,7 +81,7 @@ func (r *reading) provider(name string, pair *ast.MappingValueNode) Provider {
 			return read(node)
 		}
 	}
-	if object, ok := pair.Value.(ast.MapNode); ok { // only names in the file, so that hints do not suggest them
+	if object, ok := pair.Value.(ast.MapNode); ok { // add only keys that are in the file, so that hints never suggest such a key
 		for written := object.MapRange(); written.Next(); {
 			if key := written.Key().String(); isKeyItself(key) {
 				keys[key] = func(ast.Node) error { return errKeyItself }

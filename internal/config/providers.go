@@ -234,8 +234,8 @@ func (l *Loaded) checkProvider() error {
 // slash of a model name ends the provider's name.
 var providerName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
-// variableName matches names of variables. Lower-case letters are not allowed, so that a
-// key by mistake is rejected and not shown.
+// variableName matches names of variables. Lower-case letters are not allowed, so that
+// Belay rejects an API key that was written here by mistake, and does not show it.
 var variableName = regexp.MustCompile(`^[A-Z_][A-Z0-9_]*$`)
 
 // checkURL returns an error if a URL is invalid. The error does not quote a URL that may

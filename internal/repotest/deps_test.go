@@ -118,7 +118,8 @@ var testLibraries = []string{
 	"pgregory.net/rapid",
 }
 
-// forbidden imports, also in tests, with what to use instead.
+// forbidden are imports that are not allowed, not even in tests, with what to use
+// instead.
 var forbidden = map[string]string{
 	"C":                           "Belay builds with CGO_ENABLED=0 on every platform: use pure Go",
 	"log":                         "use log/slog, with the stable keys phase, subscription, session and turn",

@@ -33,7 +33,7 @@
 //
 //   - after each turn: the transcript and every request are well-formed, see [WellFormed]
 //   - at the end of the test: all steps of the script were played
-//   - at the end of the test: no goroutine of a turn is left
+//   - at the end of the test: no goroutine of a turn is left, except for idle HTTP connections
 //
 // Options that are not set get defaults for tests: a store in memory that keeps the records
 // of hook runs, a temporary directory for long results, and almost no pause before a retry.

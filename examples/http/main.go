@@ -1,5 +1,6 @@
-// Command http is a service for many users: each has sessions of their own, posts messages, and
-// watches events that continue after a lost connection. It stops gracefully.
+// Command http is a service for many users: each user has their own sessions, posts
+// messages and watches events. After a lost connection, the events continue. On SIGTERM
+// the service finishes its turns and stops.
 package main
 
 import (

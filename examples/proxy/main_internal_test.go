@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// The service runs on this machine, and the model gets its errors.
+// The example runs without a network: the service is on this machine. The model gets the
+// errors of the service.
 func Example() {
 	main()
 	// Output:

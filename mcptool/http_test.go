@@ -160,7 +160,7 @@ func TestHTTPEventsAreBounded(t *testing.T) { //nolint:paralleltest // what the 
 	const mib = 1 << 20
 	piece := bytes.Repeat([]byte("x"), mib)
 	long := answering(func(w http.ResponseWriter, tool string, id json.RawMessage) {
-		size := 512 * mib // Belay must read only a small part of it
+		size := 512 * mib // Belay must read only a small part of this body
 		w.Header().Set("Content-Type", "text/event-stream")
 		switch tool {
 		case "fits":

@@ -26,7 +26,7 @@ const (
 	looking = time.Minute
 	// listing is the timeout for listing the tools again.
 	listing = 30 * time.Second
-	// These limit what a server may add to a model request.
+	// These constants limit what a server may add to a model request.
 	mostTools       = 512
 	mostDescription = 16_000
 	mostSchema      = 64 << 10

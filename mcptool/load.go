@@ -140,7 +140,7 @@ func (r *reading) read(text string) {
 	}
 }
 
-// server reads one server. It adds the server only if it has no mistake.
+// server reads one server. It adds the server only if its declaration has no mistake.
 func (r *reading) server(f frontmatter.Field) {
 	before := len(r.faults)
 	of := fmt.Sprintf("server %q: ", f.Key)

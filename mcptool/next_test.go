@@ -315,7 +315,8 @@ func TestElicitation(t *testing.T) { //nolint:paralleltest // see TestHTTP
 }
 
 // While calls of several sessions are running, Belay does not know which session a
-// question belongs to. So no user sees it: it may belong to another user.
+// question belongs to. So no user sees the question, because it may belong to another
+// user.
 //
 // SPEC E-09
 func TestElicitationOfOneSessionIsNotShownToAnother(t *testing.T) { //nolint:paralleltest // see TestHTTP

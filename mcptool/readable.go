@@ -255,7 +255,8 @@ func (b *readableBody) Read(p []byte) (int, error) {
 }
 
 // readableEvents is a response body with a stream of events. It repairs each event when
-// it is complete. It does not collect events that are too long: the SDK rejects them.
+// the event is complete. It does not collect events that are too long: the SDK rejects
+// them.
 type readableEvents struct {
 	io.Closer
 

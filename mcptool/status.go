@@ -15,7 +15,7 @@ type Status struct {
 	// Err is why the server is down or was not started.
 	Err error
 	// Title and Version come from the server's handshake. They are empty before the first
-	// one.
+	// handshake.
 	Title, Version string
 	// Tools are the tools of the server that agents can use.
 	Tools []ToolStatus

@@ -160,7 +160,7 @@ func (c *invoked) curlURL(u arg, least Zone, o *options) {
 }
 
 // variesHost reports whether braces or brackets in a URL stand for several schemes or
-// hosts. The brackets of an IPv6 address do not count.
+// hosts. It ignores the brackets of an IPv6 address.
 func variesHost(url string) bool {
 	scheme, rest, ok := strings.Cut(url, "://")
 	if !ok {

@@ -61,7 +61,8 @@ type finding struct {
 	nested  bool // there are parentheses that the analysis does not understand
 }
 
-// primary parses one test or action of the expression. It returns the words after it.
+// primary parses one test or action of the expression. It returns the words after that
+// test or action.
 func (f *finding) primary(words []arg) (rest []arg) {
 	name, rest := word(words, 0), words[1:]
 	value := arg{text: "(nothing)"}

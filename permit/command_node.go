@@ -116,7 +116,7 @@ const packageOptions = "+*g global location= prefix= C= cwd= dir= script-shell=!
 	"ignore-workspace-root-check reporter= modules-folder=> cache-folder=> cache=> editor=! viewer=! init-module=!"
 
 // packager parses the arguments of a package manager. It returns the verb, the words
-// after it and all options.
+// after the verb, and all options.
 func (c *invoked) packager() (verb string, words []arg, o *options) {
 	o = c.options(c.args, packageOptions)
 	if len(o.rest) > 0 {

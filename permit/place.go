@@ -241,8 +241,8 @@ func isSystem(path string) bool {
 	return slices.ContainsFunc(systemDirectories, func(dir string) bool { _, ok := (root{dir}).holds(path); return ok })
 }
 
-// ruinous returns the reason if it would cause damage beyond repair to remove or change a
-// directory and everything below it. Otherwise it returns an empty text.
+// ruinous returns why removing or changing a directory and everything below it would
+// cause damage beyond repair. It returns an empty text if there would be no such damage.
 func (f *Floor) ruinous(s *spot, do effect) string {
 	verb := "changes"
 	if do == removes {

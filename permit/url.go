@@ -33,8 +33,8 @@ var (
 )
 
 // judgeURL returns the reach of a URL. Browsers, curl, git and libraries read unusual
-// forms differently. Then the most severe reading counts, and an ambiguous URL is never
-// public. judgeURL also accepts host:path as scp does, and hosts without a scheme.
+// forms differently. Then judgeURL uses the most severe reading, and an ambiguous URL is
+// never public. judgeURL also accepts host:path as scp does, and hosts without a scheme.
 //
 // It reads only the beginning of the text, so that long URLs cost no more.
 func judgeURL(raw string) reach { return judgeNested(raw, 0) }
@@ -217,8 +217,8 @@ func judgeAuthority(s string, whole, scp bool) reach {
 // not.
 func confuses(r rune) bool { return r == '\\' || r <= ' ' || r == 0x7f || r == '\uFFFD' }
 
-// judgePieces judges everything that some program could read as the host. A plain word
-// without dots does not count, because it is most likely a user name.
+// judgePieces judges everything that some program could read as the host. It ignores a
+// plain word without dots, because such a word is most likely a user name.
 func judgePieces(text string) reach {
 	r := reach{zone: ZoneNetwork}
 	for piece := range strings.FieldsFuncSeq(text, func(c rune) bool { return confuses(c) || strings.ContainsRune("@?#/", c) }) {

@@ -3,9 +3,9 @@ package permit
 import "strings"
 
 // A text may set variables in many ways: by an assignment, a declaration, a loop, a
-// redirection, an expression, an expansion, and by builtins such as read and printf. All
-// of these call functions in this file, because some variables change what the shell
-// runs.
+// redirection, an expression, an expansion, and by builtins such as read and printf. In
+// all these cases, the analysis calls functions of this file, because some variables
+// change what the shell runs.
 
 // The shell's own variables, which bash sets or reads.
 const (

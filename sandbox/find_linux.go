@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bwrapAttempts is how often bwrap is tried. It can fail by chance: if a socket that it
-// must hide disappears before it starts.
+// bwrapAttempts is how often bwrap is tried. bwrap can fail by chance: if a socket that
+// it must hide disappears before bwrap starts.
 const bwrapAttempts = 3
 
 // try checks whether a kind of sandbox works here, and which features it can use.

@@ -27,8 +27,8 @@ const (
 	// and to its child processes over the loopback interface.
 	Loopback Limit = "loopback"
 	// Sockets means that the program cannot reach Unix sockets of processes outside,
-	// unless Policy.Sockets names them. This is true for sockets that listened when the
-	// program was started.
+	// unless Policy.Sockets names them. This covers only sockets that already listened
+	// when the program started.
 	Sockets Limit = "sockets"
 	// AbstractSockets means that the program cannot reach Unix sockets that have no file,
 	// even with Policy.Network.

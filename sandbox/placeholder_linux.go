@@ -26,7 +26,7 @@ type placeholder struct {
 }
 
 // prepare finds the names to protect, and makes placeholders for missing ones. It tries
-// again if another process removes a placeholder before it is locked.
+// again if another process removes a placeholder before prepare has locked it.
 func prepare(policy Policy) (list []hold, made []placeholder, err error) {
 	for range attempts {
 		if list, err = holds(policy); err != nil {

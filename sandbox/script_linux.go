@@ -138,7 +138,7 @@ func (c *call) issue() (uintptr, syscall.Errno) {
 
 // fork starts a process with a copy of this memory, in which only the calling thread
 // exists. fork returns in both processes. The caller must block all signals, because
-// their handlers belong to the Go runtime. They stay blocked in the child.
+// their handlers belong to the Go runtime. The signals stay blocked in the child.
 //
 //go:norace
 //go:nosplit

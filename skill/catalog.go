@@ -162,7 +162,8 @@ func (l *listed) read(ctx context.Context) {
 	l.given, l.entries, l.problems = kept, entries, problems
 }
 
-// list calls the source. The source may be code of others, so list recovers a panic.
+// list calls the source. The source may be code from outside Belay, so list recovers a
+// panic.
 func (l *listed) list(ctx context.Context) (skills []*Skill, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -251,7 +252,7 @@ type owned struct {
 // read returns the text of a skill. It asks the source if the skill itself has no text.
 func (o *owned) read(ctx context.Context, section string) (r Reading, err error) {
 	defer func() {
-		if p := recover(); p != nil { // the source may be code of others
+		if p := recover(); p != nil { // the source may be code from outside Belay
 			err = fmt.Errorf("skill %q: reading it panicked: %v", o.skill.Name, p)
 		}
 	}()

@@ -133,8 +133,8 @@ const nameLength = 256
 // text, in the skill itself or in its source.
 func (s *Skill) content() bool { return s.Handler == nil || s.Body != "" || len(s.Sections) > 0 }
 
-// callable reports whether the model may call the handler. Such a skill is listed only by
-// invoke_skill.
+// callable reports whether the model may call the handler. Only invoke_skill lists a
+// callable skill.
 func (s *Skill) callable() bool { return s.Handler != nil && s.Exposed && !s.UserOnly }
 
 // isFor reports whether an agent may use the skill.

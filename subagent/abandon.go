@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// tool is one of the two tools. When a call is abandoned, the tool ends the call's open
-// children.
+// tool is one of the two tools. When a call is abandoned, the tool ends the children of
+// the call that have not ended yet.
 type tool struct {
 	belay.Tool
 
@@ -63,8 +63,8 @@ func (e *Extension) abandonDelegate(ctx context.Context, call *belay.Invocation)
 	return errors.Join(problems...)
 }
 
-// end ends the child of a task that will never continue, if the child is still open.
-// Otherwise its session and its questions would stay open for ever.
+// end ends the child of a task that will never continue, if the child has not ended yet.
+// Otherwise the child's session and questions would stay open for ever.
 func (e *Extension) end(ctx context.Context, call *belay.Invocation, in task, nth int) error {
 	controls := call.Controls()
 	s, _ := (&scoped{e, belay.Reach{Agent: call.Agent}}).find(in.Name) // end a started child even if the agent may no longer call it

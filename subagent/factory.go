@@ -14,8 +14,8 @@ import (
 
 // Agent returns a factory that makes one agent for all tasks, when the first task begins,
 // and a session for each task. The agent has the subagent's name and the parent's store,
-// unless opts sets others. When a task is over, its background work, such as hooks that
-// run after the turn, gets a few seconds to finish.
+// unless opts sets another name or store. When a task is over, its background work, such
+// as hooks that run after the turn, gets a few seconds to finish.
 //
 // The agent and its extensions are closed when the last [Extension] that uses the factory
 // is closed. If other agents use one of these extensions too, pass a wrapper without a

@@ -79,7 +79,7 @@ type ResumeRunner interface {
 
 // AbandonRunner is a Runner that can end a parked task that will never be resumed. A
 // durable subagent needs this before its next task can begin. With other runners, Run is
-// called although the earlier task is still open.
+// called although the earlier task has not ended.
 type AbandonRunner interface {
 	Runner
 	Abandon(ctx context.Context) (*belay.Turn, error)

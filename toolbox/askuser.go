@@ -113,7 +113,7 @@ func (e *askUser) hear(_ context.Context, o belay.ApprovalOutcome) (belay.Note, 
 // rememberedAnswers is the maximum number of answers that wait for their calls.
 const rememberedAnswers = 1_000
 
-// fetch is the function of the tool. A call runs only after it was answered.
+// fetch is the function of the tool. A call runs only after its question was answered.
 func (e *askUser) fetch(ctx context.Context, call *belay.Invocation, q *UserQuestion) (belay.Result, error) {
 	said, answered, err := e.heard(ctx, call)
 	switch {

@@ -43,11 +43,12 @@
 //
 // # Concurrency
 //
-// The tools are safe for concurrent use, by many sessions too. read, list, glob and grep
-// run in parallel and may run again after a crash. write, edit and shell run one at a time
-// and are not repeated: a call that was interrupted by a crash may be resumed hours later,
-// when repeating it could undo a person's work. The model gets a message about the
-// interruption instead. The tools of one call of New change one file at a time.
+// The tools are safe for concurrent use, even by many sessions. read, list, glob and grep
+// run in parallel and may run again after a crash. write, edit and shell run one at a
+// time and are not repeated. A call that was interrupted by a crash may be resumed hours
+// later, and repeating the call could undo a person's work. So the model gets a message
+// about the interruption instead. Tools from the same call of New change one file at a
+// time.
 //
 // # Errors
 //

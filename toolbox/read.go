@@ -132,8 +132,7 @@ type excerpt struct {
 	full    bool // there is no room for more lines
 }
 
-// take reads a text. If whole is set, it reads all of it and returns a hash of the
-// content.
+// take reads a text. If whole is set, take reads the whole text and returns a hash of it.
 func (x *excerpt) take(ctx context.Context, from io.Reader, whole bool) (sum, error) {
 	hash := sha256.New()
 	if whole {

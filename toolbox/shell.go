@@ -72,7 +72,7 @@ type ShellRun struct {
 	// Argv is the command line: the shell, -c and the command.
 	Argv []string
 	// Env is the environment, as KEY=value. If a variable occurs twice, the last value
-	// counts.
+	// applies.
 	Env []string
 	// Note is added after the output if the command fails. It tells the model about
 	// restrictions. Defaults to empty.

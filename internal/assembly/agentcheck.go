@@ -46,7 +46,7 @@ type AgentCheck struct {
 
 // NewAgentCheck returns a check that uses the tools and skills of the project.
 func (a *Assembler) NewAgentCheck(ctx context.Context, s *config.Loaded) (*AgentCheck, error) {
-	a.DefaultMode(ctx, s) // Mistakes compares the mode of an agent with it
+	a.DefaultMode(ctx, s) // Mistakes compares the mode of an agent with this mode
 	root, err := os.OpenRoot(s.Project)
 	if err != nil {
 		return nil, fmt.Errorf("list the tools: %w", err)

@@ -199,7 +199,8 @@ func (f *Floor) recall(c judgedCall) judgements {
 
 // Advice helps a person to decide about a call.
 type Advice struct {
-	// Reach says what the call affects. Run says how it would run, if it is a command.
+	// Reach says what the call affects. Run says how the call would run, if the call is a
+	// command.
 	Reach, Run string
 	// Pattern covers this call and similar calls. It is empty if there is no such pattern.
 	Pattern string

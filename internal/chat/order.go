@@ -9,9 +9,9 @@ import (
 )
 
 // Order puts approval questions in the order of their calls. Belay requests the approvals
-// of one message at the same time. A user interface that shows one question at a time would
-// show them in random order, and an answer might go to the wrong question. The zero value
-// is ready to use.
+// of one message at the same time. A user interface that shows one question at a time
+// would show the questions in random order, and an answer might go to the wrong question.
+// The zero value is ready to use.
 type Order struct {
 	mu     sync.Mutex
 	asked  []belay.Approval // announced by events, but not shown yet

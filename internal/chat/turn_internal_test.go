@@ -103,7 +103,8 @@ func TestCallsAreLines(t *testing.T) {
 	hides(t, "the view", b.view(), "read", "write")
 }
 
-// A call that has not started is shown as waiting. Its time counts from its start.
+// A call that has not started is shown as waiting. The shown time begins when the call
+// starts.
 func TestSerialCallsWaitTheirTurn(t *testing.T) {
 	t.Parallel()
 	alone := belay.NewTool("write", "Writes a file.", func(context.Context, struct{}) (string, error) { return "", nil }, &belay.ToolTraits{Serial: true})

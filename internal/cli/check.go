@@ -39,7 +39,7 @@ and keys that are missing on this machine, and files in .claude that cannot be u
 	}
 }
 
-// check looks for mistakes in everything that an agent here would load.
+// check looks for mistakes in everything that an agent of this project would load.
 func (a *app) check(ctx context.Context, s *config.Loaded) error {
 	places := a.assembler().OpenPlaces(ctx, s)
 	problems := []error{a.checkSettings(s), places.Err}

@@ -237,8 +237,8 @@ func (l *leftTurns) note(taken *engine.Taken) {
 	}
 }
 
-// isMissing reports whether a turn cannot run here because its model or a tool is missing.
-// Another worker may have it.
+// isMissing reports whether this worker cannot run a turn because the turn's model or a
+// tool is missing. Another worker may have them.
 func isMissing(err error) bool {
 	_, model := errors.AsType[*belay.MissingModelError](err)
 	_, tool := errors.AsType[*belay.MissingToolError](err)

@@ -207,7 +207,7 @@ func (l *Loaded) Recall(path, where, word string) error {
 	return nil
 }
 
-// set changes a value. It returns an error if this source must not change it.
+// set changes a value. It returns an error if this source must not change the value.
 func (l *Loaded) set(path string, from Source, read func(into any) error) error {
 	at := slices.IndexFunc(fields(), func(f field) bool { return f.path == path })
 	f := fields()[at]
@@ -359,9 +359,9 @@ func (l *Loaded) findUp(start string) string {
 	return start
 }
 
-// ofProject reports whether the .belay in a directory makes that directory a project. It
-// does not in three directories: in the home directory, because one task that ran there
-// would make all of it a project; in the directory of the user's settings; and in a
+// ofProject reports whether the .belay in a directory makes that directory a project.
+// This is not so in three directories: in the home directory, because one task that ran
+// there would make all of it a project; in the directory of the user's settings; and in a
 // directory that all users share, because anybody can create .belay there.
 func (l *Loaded) ofProject(dir string) bool {
 	belay := filepath.Join(dir, ".belay")

@@ -9,8 +9,8 @@ import (
 type Memory struct {
 	// Mode is off, read, propose or on.
 	Mode string `json:"mode"`
-	// File is the absolute path of the memory file. It is empty if it is not set and there
-	// is no home directory.
+	// File is the absolute path of the memory file. File is empty if no setting names a
+	// file and there is no home directory.
 	File string `json:"file"`
 }
 

@@ -44,8 +44,8 @@ const edge = `(?:^|[^A-Za-z0-9_]|\\[abfnrtv])`
 // quote matches a quote, which may be escaped, or nothing.
 const quote = `(?:\\*["'])?`
 
-// rules are all forms. They are compiled at the first use, because this takes time that
-// most commands do not need.
+// rules has a rule for each form of secret. The rules are compiled at the first use,
+// because compiling takes time that most commands do not need.
 var rules = sync.OnceValue(func() []rule {
 	return []rule{
 		shape(`()(-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|$))`, nil),

@@ -36,7 +36,7 @@ type room struct {
 }
 
 // rooms has a line for every package: the test rejects a package without one. If several
-// patterns cover a package, the longest counts.
+// patterns cover a package, the longest pattern applies.
 var rooms = []room{
 	{"internal/near", levelWords, nil, "near names are for the errors of every room"},
 	{"internal/visible", levelWords, nil, "what came from elsewhere is made fit for terminals alike wherever it is shown"},

@@ -20,8 +20,8 @@ type encoder struct {
 	provider unique.Handle[string]
 }
 
-// content is an encoded message: its blocks in JSON, separated by commas. All requests with
-// the message share it, so it must not change.
+// content is an encoded message: its blocks in JSON, separated by commas. All requests
+// with the message share this content, so it must not change.
 type content struct {
 	role   belay.Role
 	json   []byte

@@ -15,8 +15,8 @@ const provider = "gemini"
 // because Belay sends a signature only to the model that made it.
 type encoding struct{ model string }
 
-// content is an encoded message: its parts in JSON, separated by commas. All requests with
-// the message share it, so it must not change.
+// content is an encoded message: its parts in JSON, separated by commas. All requests
+// with the message share this content, so it must not change.
 type content struct {
 	model bool // the role is "model"
 	json  []byte

@@ -222,7 +222,8 @@ func saidBy(answer *wire.RefusalError) *serviceError {
 	return &body.Error
 }
 
-// tryAgain finds in a message how long to wait. In a stream there is no header for it.
+// tryAgain finds in a message how long to wait. An error in a stream has no header for
+// this.
 var tryAgain = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)try again in (\d[0-9.hms ]*)`)
 })

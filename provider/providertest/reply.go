@@ -60,7 +60,8 @@ type Part struct {
 func Text(pieces ...string) Part { return Part{Kind: PartText, Pieces: pieces} }
 
 // Thinking returns a part with thinking that arrives in pieces. If the real service signs
-// thinking, the server does too. The server checks that thinking is sent back unchanged.
+// thinking, the test server also signs it. The server checks that thinking is sent back
+// unchanged.
 func Thinking(pieces ...string) Part { return Part{Kind: PartThinking, Pieces: pieces} }
 
 // Redacted returns a part with thinking that only the service can read. The server checks

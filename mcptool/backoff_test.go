@@ -78,7 +78,7 @@ func TestWhoLivedWellIsStartedAgainSoon(t *testing.T) {
 		fails bool          // whether the start fails
 		ready time.Duration
 		call  string
-		pause time.Duration // the pause after this life
+		pause time.Duration // the pause after this run of the server
 	}{
 		{name: "the first fails", fails: true, pause: first},
 		{name: "so does the second", fails: true, pause: 2 * first},

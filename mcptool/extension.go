@@ -32,13 +32,13 @@ type Options struct {
 	// Grace is the time between SIGTERM and SIGKILL when Belay stops a server's process
 	// group. Defaults to 2 seconds.
 	Grace time.Duration
-	// Backoff is the pause before Belay restarts a server. The pause doubles with each
-	// end of the server, up to 30 seconds. It starts again at Backoff after the server
-	// has answered a call or was ready for more than 30 seconds. Defaults to 100
+	// Backoff is the pause before Belay restarts a server. The pause doubles each time
+	// the server ends, up to 30 seconds. It starts again at Backoff after the server has
+	// answered a call or was ready for more than 30 seconds. Defaults to 100
 	// milliseconds.
 	Backoff time.Duration
-	// Dir is the working directory of servers that name none. Defaults to the working
-	// directory of the Belay process.
+	// Dir is the working directory of servers without a Dir of their own. Defaults to the
+	// working directory of the Belay process.
 	Dir string
 	// Environ is the environment, as KEY=value, that servers get variables from. Defaults
 	// to the environment of the Belay process.

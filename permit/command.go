@@ -26,8 +26,8 @@ type arg struct {
 	// pipe is set for a process substitution, such as <(ls). The command inside is judged
 	// separately.
 	pipe bool
-	// tree is set if the word can be any file below the directory text, such as a result
-	// of find.
+	// tree is set if the word can be any file below a directory, such as a result of
+	// find. Then text is the directory.
 	tree bool
 	// below is set if the word is a file that a search has found by name. Then text is a
 	// directory and a name pattern, such as ./*.go, and the file may be in any directory
@@ -37,7 +37,7 @@ type arg struct {
 	// command follows links itself, or a search passes the names of links to the command.
 	follows bool
 	// counts is set if the value is unknown, but certainly a number or the hash of a
-	// commit. If the word begins with a dash, it is an option with such a value.
+	// commit. A word that begins with a dash is an option with such a value.
 	counts bool
 	// firm is set, together with counts, if the shell passes the word even when its value
 	// is empty.
@@ -108,8 +108,8 @@ func (c *invoked) installs() {
 	c.found[c.finding].code = true
 }
 
-// publishes records that the command changes something outside this machine. It may run
-// code of the project first, as package managers do.
+// publishes records that the command changes something outside this machine. The command
+// may run code of the project first, as package managers do.
 func (c *invoked) publishes(why string) {
 	c.zone(ZoneExternal, why)
 	c.found[c.finding].code = true
@@ -237,7 +237,8 @@ func (c *invoked) touchAll(args []arg) {
 }
 
 // fetch records that the command reads from an address: a URL, or a host with or without
-// user, port and path. send records that the command also changes something there.
+// user, port and path. send records that the command also changes something at that
+// address.
 func (c *invoked) fetch(a arg) { c.address(a, ZoneNetwork) }
 func (c *invoked) send(a arg)  { c.address(a, ZoneExternal) }
 

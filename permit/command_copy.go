@@ -45,8 +45,8 @@ func (c *invoked) targets(from []arg, o *options) (to []arg) {
 	return to
 }
 
-// inside returns the paths of the copies if a file, or the files that match a pattern,
-// are copied into a directory.
+// inside returns the paths of the copies in a directory. a is the file that is copied, or
+// a pattern for several files.
 func (c *invoked) inside(dir, a arg) []arg {
 	if !a.known || a.pipe {
 		return []arg{dir}

@@ -203,7 +203,7 @@ func (c *invoked) curlRoute(o *options) {
 }
 
 // through records that the command names a registry, proxy or remote to use instead of
-// the usual one. That machine learns what is requested.
+// the usual one. That machine learns what the command requests.
 func (c *invoked) through(a arg) {
 	c.zone(ZoneExternal, "uses a registry, proxy or remote that the command names")
 	c.send(a)

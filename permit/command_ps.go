@@ -65,7 +65,7 @@ func (p *psReader) long(text string, next arg) int {
 }
 
 // dashed parses -ef, -o pid,args and -p 1. If ps does not understand such a word, for
-// example -xe or -auxe, it treats the letters as options without a dash.
+// example -xe or -auxe, ps treats the letters as options without a dash.
 func (p *psReader) dashed(letters string, next arg) int {
 	for i := range len(letters) {
 		joined := literal(letters[i+1:])

@@ -62,8 +62,8 @@ func (f *Floor) ignores(rel string) bool {
 }
 
 // namesIgnored reports whether an ignore file names a path. rel is relative to the
-// directory of that file. excepts is set if the file has exceptions, so that git may keep
-// something.
+// directory of that file. excepts is set if the file has exceptions, so that git may
+// track some files anyway.
 func namesIgnored(file, rel string) (named, excepts bool) {
 	data, err := os.ReadFile(file)
 	if err != nil {

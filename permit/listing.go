@@ -9,8 +9,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// names describes the data in a pipe if it is file names that a search in the project has
-// found. Then xargs runs its command on files of the project.
+// names describes the data in a pipe, if the data is file names that a search in the
+// project has found. Then xargs runs its command on files of the project.
 type names struct {
 	// found is set if the data is file names.
 	found bool

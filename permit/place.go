@@ -118,8 +118,8 @@ var (
 )
 
 // follow follows the symbolic links of an absolute path as far as it exists. It does not
-// follow virtual paths such as /proc/self, because for the command they stand for another
-// process.
+// follow virtual paths such as /proc/self, because the command is another process, for
+// which these paths mean something else.
 func follow(path string) (string, error) {
 	path = filepath.Clean(path)
 	if isMagic(path) || direct(path) {
@@ -310,7 +310,8 @@ func (f *Floor) holdsPrivate(s *spot) string {
 }
 
 // privatePath returns the protection of a path that controls Belay, git or another
-// program, or an empty text. It looks only at the parts of the path.
+// program, or an empty text. It looks only at the names in the path, not at the file
+// system.
 func privatePath(path string) string {
 	// Check this first, because it is fast and most paths have none of these characters.
 	if !strings.ContainsAny(path, ".~") && !strings.Contains(strings.ToLower(path), "belay.y") && isASCII(path) {

@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// Profile describes a tool. The field names in it are fields at the top level of the
-// tool's input. Each field has a string or a list of strings.
+// Profile describes a tool. It names fields at the top level of the tool's input. Each
+// field has a string or a list of strings.
 type Profile struct {
 	// Zone is the lowest zone of a call.
 	Zone Zone

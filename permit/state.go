@@ -11,7 +11,7 @@ import (
 // assignment makes a full copy.
 type state struct {
 	// dirs are the possible working directories, as the shell names them, without
-	// following links. It is nil if they are unknown.
+	// following links. dirs is nil if the directories are unknown.
 	dirs []string
 	// vars are the variables whose values are known.
 	vars *tree[string]

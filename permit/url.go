@@ -73,8 +73,8 @@ func judgeNested(raw string, depth int) reach {
 }
 
 // judgeHost returns the reach of a host, with or without user, port and path. ssh, scp,
-// rsync and git accept such hosts. It also accepts a URL. It differs from judgeURL if a
-// host has the form of a URL with a scheme, as in data:x.
+// rsync and git accept such hosts. judgeHost also accepts a URL. But it reads a text such
+// as data:x as a host, where judgeURL sees a URL with a scheme.
 func judgeHost(hostport string) reach {
 	head, odd, whole := urlHead(strings.TrimFunc(hostport, isBlank))
 	switch {

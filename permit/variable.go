@@ -12,11 +12,11 @@ const (
 	// ownVariables may lose the values that a text gives them.
 	ownVariables = "_ BASH* COLUMNS COMP_* COMPREPLY COPROC* DIRSTACK EPOCHREALTIME EPOCHSECONDS EUID FUNCNAME FUNCNEST GROUPS HISTCMD LINENO LINES MAPFILE " +
 		"OLDPWD OPTARG OPTIND PIPESTATUS PPID PWD RANDOM READLINE_* REPLY SECONDS SHELLOPTS SRANDOM TEXTDOMAIN* TIMEFORMAT UID auto_resume histchars"
-	// countingVariables are the own variables that always hold numbers. Bash evaluates
-	// some of the assigned values as arithmetic, which may run commands.
+	// countingVariables are the shell's own variables that always hold numbers. Bash
+	// evaluates some of the assigned values as arithmetic, which may run commands.
 	countingVariables = "BASHPID COLUMNS EPOCHSECONDS EUID FUNCNEST HISTCMD LINENO LINES OPTIND PPID RANDOM SECONDS SRANDOM UID BASH_SUBSHELL PIPESTATUS"
-	// idleVariables are the own variables that may have any value, because only the text
-	// itself reads them.
+	// idleVariables are the shell's own variables that may have any value, because only
+	// the text itself reads them.
 	idleVariables = "_ COLUMNS COMPREPLY COPROC* FUNCNAME LINES MAPFILE OPTARG PIPESTATUS REPLY TIMEFORMAT"
 )
 

@@ -187,9 +187,8 @@ const (
 	leftKilled             // nothing; the second process was killed
 )
 
-// catch receives the signals that are passed to the program. It does not catch ignored
-// signals. It catches only these signals because catching all takes longer than starting
-// the program.
+// catch receives the signals that are passed to the program, except ignored ones. It does
+// not catch all signals, because that would take longer than starting the program.
 func catch() <-chan os.Signal {
 	caught := make(chan os.Signal, 64)
 	for _, sig := range []syscall.Signal{

@@ -227,8 +227,8 @@ func (c *Catalog) Match(task, agent string) []Match {
 func (c *Catalog) Problems() []Problem { return slices.Clone(c.now.Load().problems) }
 
 // Read returns the body of a skill, or one of its sections. The key is the skill's name
-// or id. The error is ErrNotFound if there is no such skill or section. Its text lists
-// the skills that the model may see.
+// or id. The error is ErrNotFound if there is no such skill or section. The text of the
+// error lists the skills that the model may see.
 func (c *Catalog) Read(ctx context.Context, key, section string) (Reading, error) {
 	o := c.now.Load().find(key)
 	if o == nil || !o.skill.content() {

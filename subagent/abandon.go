@@ -95,8 +95,8 @@ func (e *Extension) end(ctx context.Context, call *belay.Invocation, in task, nt
 	return err
 }
 
-// isOpen reports whether the child of an abandoned task may still be open. A parked task
-// without a session in the store may be open in another service.
+// isOpen reports whether the child of an abandoned task may not have ended yet. If the
+// store has no session of a parked task, the task may still be open in another service.
 func (d *dispatch) isOpen(ctx context.Context) (bool, error) {
 	known := false
 	for _, err := range d.task.Store.Read(ctx, d.task.Session, 0) { // unlike Open, Read creates no session

@@ -24,8 +24,8 @@ type Subagent struct {
 	Description string
 	// Factory makes the runner of a task.
 	Factory Factory
-	// Durable gives the subagent one session for each session of the parent, so that it
-	// remembers earlier tasks. By default, each task has a new session.
+	// Durable gives the subagent one session for each session of the parent, so that the
+	// subagent remembers earlier tasks. By default, each task has a new session.
 	Durable bool
 	// Isolated means that the child's own agent handles the child's questions. By
 	// default, the parent's agent handles them.

@@ -219,7 +219,7 @@ func TestAskUserIsAnsweredLater(t *testing.T) {
 }
 
 // A store on disk keeps the longest allowed answer completely, even if another process
-// gives it. A longer answer is rejected, not cut.
+// gives the answer. A longer answer is rejected, not cut.
 //
 // SPEC E-07
 func TestAskUserKeepsTheWholeAnswer(t *testing.T) {

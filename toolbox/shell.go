@@ -19,8 +19,8 @@ import (
 const (
 	defaultTimeout = 2 * time.Minute
 	maxTimeout     = 10 * time.Minute
-	// maxOutput is how many bytes of a command's output are kept. The model sees less:
-	// the loop writes a long result to a file.
+	// maxOutput is how many bytes of a command's output are kept. The model sees less,
+	// because Belay writes a long result to a file.
 	maxOutput = 1 << 20
 	// maxShown is how many characters of the output the model sees.
 	maxShown = 30_000
@@ -181,9 +181,8 @@ type ran struct {
 	view    ShellView
 }
 
-// result returns the result of a command. The text does not contain the duration:
-// repeated calls with the same outcome then have the same text, so that Belay can detect
-// a loop.
+// result returns the result of a command. The text does not contain the duration. So
+// repeated calls with the same outcome have the same text, and Belay can detect a loop.
 func (r *ran) result(output *proc.Window) (belay.Result, error) {
 	head, forgotten, tail := output.Ends()
 	r.view.Bytes, r.view.Forgotten = int64(len(head))+forgotten+int64(len(tail)), forgotten

@@ -49,8 +49,8 @@ type answering func(seen string) string
 // asksFor matches the end of a prompt.
 var asksFor = regexp.MustCompile(`(a reason to deny:|or another pattern:|for no answer\):)$`)
 
-// atTerminal runs belay at a terminal. It types the text before, and then the answers. It
-// returns everything on the screen, and the exit code.
+// atTerminal runs belay at a terminal. It types the text in the argument before, and then
+// the answers. It returns everything on the screen, and the exit code.
 func atTerminal(t *testing.T, dir, before string, answer answering, environ []string, args ...string) (string, int) {
 	t.Helper()
 	keyboard, screen := openTerminal(t)

@@ -108,8 +108,8 @@ func (c *AgentCheck) hasSkill(name string) bool {
 	})
 }
 
-// Foreign reports whether a file was written for another coding agent. Errors in such a
-// file are not mistakes.
+// Foreign reports whether a file was written for another coding agent. An error in such a
+// file is not a mistake of the user.
 func Foreign(s *config.Loaded, path string) bool {
 	return filepath.Dir(path) == filepath.Join(s.Project, ".claude", "agents")
 }

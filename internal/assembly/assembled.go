@@ -260,8 +260,8 @@ func (a *Assembler) extensions(w *Assembled, declared *declaredAgents) ([]belay.
 // MainAgent is the name of the agent that the settings describe.
 const MainAgent = "main"
 
-// askMode returns what Belay does with a call that needs approval. Without an approver it
-// parks the turn, and a person can decide later.
+// askMode returns what Belay does with a call that needs approval. Without an approver,
+// Belay parks the turn, and a person can decide later.
 func askMode(set string, approver belay.Approver) belay.AskMode {
 	switch {
 	case set == string(belay.AskDeny):

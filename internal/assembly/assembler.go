@@ -115,8 +115,8 @@ type Error struct {
 	Err error
 	// Hint says what to do next. It may be empty.
 	Hint string
-	// Mistake means that the user must correct the settings, a file or the command.
-	// Otherwise something failed.
+	// Mistake means that the user must correct the settings, a file or the command. If it
+	// is false, an operation failed.
 	Mistake bool
 }
 

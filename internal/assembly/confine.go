@@ -206,10 +206,10 @@ func makesRepository(f permit.Finding) bool {
 }
 
 // storeVariables returns variables that make Go and cargo download packages into
-// directories of this project. A package may run code during installation. With these
-// directories it cannot change the packages that builds outside the sandbox use. The first
-// command that downloads creates the directory, and later confined commands use it. Until
-// then builds read the user's own packages.
+// directories of this project. A package may run code during installation. Because of
+// these directories, such code cannot change the packages that builds outside the sandbox
+// use. The first command that downloads creates the directory, and later confined
+// commands use it. Until then builds read the user's own packages.
 func storeVariables(cache string, e *permit.Explanation) ([]string, error) {
 	root, err := os.OpenRoot(cache) // OpenRoot, because a confined command may have made links there
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/belay-run/belay/policy"
 )
 
-// Each turn stores its mode and model. So it can be resumed without flags, and a read-only
-// turn stays read-only.
+// Each turn stores its mode and model. So the turn can be resumed without flags, and a
+// read-only turn stays read-only.
 var (
 	TurnMode     = policy.First[string]("belay.mode")
 	turnModeFrom = policy.First[string]("belay.mode_from") // where the mode comes from, such as "flag"

@@ -50,7 +50,7 @@ func namesOf(tools *toolbox.Extension) []string {
 }
 
 // shellProgram returns the shell for commands: bash if it is installed, otherwise sh. The
-// floor must know it, because bash and sh understand some text differently.
+// floor must know the shell, because bash and sh understand some text differently.
 func shellProgram() string {
 	if _, err := exec.LookPath("bash"); err == nil {
 		return "bash"

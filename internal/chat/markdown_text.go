@@ -13,8 +13,9 @@ import (
 	"github.com/belay-run/belay/internal/visible"
 )
 
-// inlineParsers returns the parsers of the text in blocks. There are none for HTML and for
-// addresses in angle brackets, because these would also match code such as <std::string>.
+// inlineParsers returns the parsers of the text in blocks. There are none for HTML and
+// for addresses in angle brackets, because such parsers would also match code such as
+// <std::string>.
 func inlineParsers() parser.Option { //nolint:ireturn // the library defines it
 	return parser.WithInlineParsers(
 		util.Prioritized(parser.NewCodeSpanParser(), 100),

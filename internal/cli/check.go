@@ -137,7 +137,7 @@ func (a *app) checkSkills(ctx context.Context, s *config.Loaded, places *assembl
 	}
 	for _, dir := range assembly.Existing(dirs) {
 		if !slices.ContainsFunc(catalog.List(), func(one *skill.Skill) bool { return within(dir, one.Path) }) {
-			continue // no skill in it was loaded, or its problem is already reported
+			continue // no skill of this directory was loaded, or the problem is already reported
 		}
 		found, err := skill.Check(dir, false)
 		if err != nil {

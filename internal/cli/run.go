@@ -289,7 +289,7 @@ const (
 )
 
 // leftOf reads the state of the session's last turn from the store. If the last commit
-// failed, the turn is still open in the store. A new turn would then abort it.
+// failed, the turn is still open in the store. A new turn would then abort the open turn.
 func leftOf(ctx context.Context, store belay.ListStore, session string, failure error) leftover {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()

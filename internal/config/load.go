@@ -176,7 +176,7 @@ func (l *Loaded) Override(path, flag, word string) error {
 }
 
 // Overrule sets a value that a program gives. It has the precedence of a flag. Errors and
-// listings show where as its source.
+// listings show the text in where as the source.
 func (l *Loaded) Overrule(path, where, word string) error {
 	if !slices.Contains(Paths(), path) {
 		return fmt.Errorf("%s: there is no setting %q%s", where, path, near.Hint(path, Paths()))

@@ -34,8 +34,8 @@ func looserMemory(project, user *Config) bool {
 	return slices.Index(memoryModes(), project.Memory.Mode) > slices.Index(memoryModes(), mode)
 }
 
-// placeMemory sets the default of the memory file. It is beside the user's settings,
-// because memories belong to the user and not to the project.
+// placeMemory sets the default of the memory file. The file is beside the user's
+// settings, because memories belong to the user and not to the project.
 func (l *Loaded) placeMemory() {
 	if l.Memory.File == "" && l.UserDir != "" {
 		l.Memory.File = filepath.Join(l.UserDir, "memory.db")

@@ -282,8 +282,8 @@ func checkKeyEnv(name string) error {
 	return errors.New("the value is not the name of a variable in capitals, such as WORK_API_KEY; put the key itself into that variable, or into a file and name the file with key_file")
 }
 
-// providerKeys are the settings of a provider that variables can set, because they differ
-// between machines.
+// providerKeys are the settings of a provider that variables can set, because these
+// settings differ between machines.
 var providerKeys = []string{"url", "key_env", "key_file"}
 
 // providerVariable is an environment variable that sets a key of a provider.

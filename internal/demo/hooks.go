@@ -112,8 +112,8 @@ func stayInside(_ context.Context, call belay.ToolCall) (belay.ToolVerdict, erro
 	return belay.Pass, nil
 }
 
-// newScanner returns a hook that hangs the first time. It then returns only when the
-// runtime abandons it.
+// newScanner returns a hook that hangs when it is called for the first time. That call
+// returns only when the runtime abandons it.
 func newScanner() hook.Handler[belay.ToolCall, belay.ToolVerdict] {
 	var works atomic.Bool
 	return func(ctx context.Context, _ belay.ToolCall) (belay.ToolVerdict, error) {

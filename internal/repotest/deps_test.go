@@ -164,7 +164,7 @@ func TestDepsImportsGoOneWay(t *testing.T) {
 func importProblem(dir, imported string, isTest bool) string {
 	for _, prefix := range slices.Sorted(maps.Keys(forbidden)) {
 		// In the standard library, math/rand/v2 is another package than math/rand.
-		// Elsewhere a prefix is a module.
+		// Outside the standard library, a prefix is a module and covers all its packages.
 		if imported == prefix || !isStandard(prefix) && covers(prefix+"/...", imported) {
 			return fmt.Sprintf("imports %s: %s", imported, forbidden[prefix])
 		}

@@ -147,9 +147,9 @@ func sideStart(contents []*content, i int) int {
 	return i
 }
 
-// begunWithoutThinking reports whether the first response of the current turn has calls but
-// no thinking, for example because another provider's model wrote it. The service then
-// rejects a thinking budget.
+// begunWithoutThinking reports whether the first response of the current turn has calls
+// but no thinking, for example because another provider's model wrote the response. The
+// service then rejects a thinking budget.
 func begunWithoutThinking(contents []*content) bool {
 	begun := -1
 	for end := len(contents) - 1; end >= 0; {

@@ -199,8 +199,9 @@ var (
 	listsBelow   = []string{"anyOf", "oneOf", "allOf", "prefixItems", "items"}
 )
 
-// fitBelow changes the schemas in the value of a keyword so that the service accepts them.
-// The service requires that every array schema has items, even if they are {}.
+// fitBelow changes the schemas in the value of a keyword so that the service accepts
+// them. The service requires that every array schema has the keyword items, even if its
+// value is {}.
 func fitBelow(keyword string, raw json.RawMessage) json.RawMessage {
 	switch {
 	case slices.Contains(schemasBelow, keyword):

@@ -65,7 +65,7 @@ func Text(pieces ...string) Part { return Part{Kind: PartText, Pieces: pieces} }
 func Thinking(pieces ...string) Part { return Part{Kind: PartThinking, Pieces: pieces} }
 
 // Redacted returns a part with thinking that only the service can read. The server checks
-// that it is sent back unchanged.
+// that this thinking is sent back unchanged.
 func Redacted(secret string) Part { return Part{Kind: PartRedacted, Pieces: []string{secret}} }
 
 // Call returns a part with a tool call. Its input arrives in pieces.

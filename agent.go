@@ -25,8 +25,8 @@ type Agent struct {
 	// stepped caches the most recent toolsets that include tools of a StepToolExtension,
 	// newest first.
 	stepped atomic.Pointer[[]*steppedTools]
-	// toldLists holds the names of extensions and tools that turn.stepTools has already
-	// reported because their list was too long. It reports each of them only once.
+	// toldLists holds the names of tools whose incomplete list turn.stepTools has already
+	// reported: see ListingTool. It reports each of them only once.
 	toldLists sync.Map
 	// limited caches the most recent toolsets of this agent as a child of other agents: see
 	// limitedTools.

@@ -19,8 +19,8 @@ type Approval struct {
 	Call    string `json:"call"`
 	Tool    string `json:"tool"`
 	// Hash is the canonical hash of the final input. If the floor says which files the
-	// paths of the call lead to ([Authorization].Places), Hash continues with a plus sign
-	// and the hashes of these files.
+	// paths of the call lead to, Hash continues with a plus sign and hashes of the strings
+	// in [Authorization].Places.
 	Hash string `json:"hash"`
 	// Reason says why approval is needed. The text is from the hook or the floor.
 	Reason string `json:"reason"`

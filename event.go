@@ -96,7 +96,7 @@ type Event struct {
 	End *Turn `json:"end,omitempty"`
 
 	stored int64 // the number of the last stored message at the time of the event
-	turns  int   // the number of the turn, in a turn_end
+	turns  int   // the number of the turn; set only in a turn_end
 	// unstored says that the event is about a tool call of a directive. Such a call is
 	// not stored.
 	unstored bool

@@ -61,8 +61,8 @@ type RouteExtension interface {
 	Route(ctx context.Context, call *Invocation) (Result, error)
 }
 
-// InputExtension reads and changes user messages. It runs after user.prompt.submit and the
-// directives, before the turn begins.
+// InputExtension reads and changes user messages. It runs after user.prompt.submit and
+// the directives, and before turn.pre_policy.
 type InputExtension interface {
 	Extension
 	// Expand returns what to do with the message. Belay calls the extensions in order. Each
@@ -159,8 +159,9 @@ type BuildExtension interface {
 // RegisterExtension keeps state for each agent.
 type RegisterExtension interface {
 	Extension
-	// Register is called when an agent is made, before anybody can use it. If Register
-	// fails, New fails and calls Unregister of the extensions that were already registered.
+	// Register is called when an agent is made, before anybody can use it, or when the
+	// extension is added to an agent. If Register fails, New or Add fails and calls
+	// Unregister of the extensions that were already registered.
 	Register(ctx context.Context, agent AgentConfig) error
 	// Unregister is called when the agent is closed or replaced, or when the extension is
 	// removed.

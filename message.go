@@ -31,8 +31,9 @@ const (
 	KindCompaction MessageKind = "compaction" // a summary of earlier messages: see Message.IsCompaction
 )
 
-// Message is one entry of a transcript. Transcripts are append-only: a message never
-// changes after it was stored or became part of a [Request]. All readers share it.
+// Message is one entry of a transcript. A Message value never changes after it was stored
+// or became part of a [Request], so all readers share it. Transcripts are append-only,
+// except that [Commit].Amended may replace the last response by a new Message.
 type Message struct {
 	// Seq is the number of the message in the session, counted from 1.
 	Seq int64 `json:"seq"`

@@ -189,9 +189,10 @@ func (u Usage) Tokens() int { return u.In + u.Out + u.CacheRead + u.CacheWrite }
 // emptyObject replaces the missing input of a call.
 var emptyObject = json.RawMessage("{}")
 
-// ToolCheckModel is a Model that can check in advance whether its service accepts the names
-// and schemas of tools. It is called when an agent is made and when tools are added. For
-// any other model, the first turn fails with the service's own error.
+// ToolCheckModel is a Model that can check in advance whether its service accepts the
+// names and schemas of tools. Belay calls CheckTools when an agent is made and when tools
+// are added. With any other model, invalid tools make the first turn fail with the
+// service's own error.
 type ToolCheckModel interface {
 	Model
 	// CheckTools returns an error that names the invalid tools and says what to change.

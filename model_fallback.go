@@ -118,7 +118,8 @@ func (f *fallbackModel) Reach(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// Stream sends the request to the model. Of a fallback model it uses the first.
+// Stream sends the request to the model. If the model is a Fallback, it uses the first
+// model.
 func (n *namedModel) Stream(ctx context.Context, req *Request) iter.Seq2[Chunk, error] {
 	if f, ok := n.Model.(*fallbackModel); ok {
 		return f.models[0].Stream(ctx, req)
@@ -126,8 +127,8 @@ func (n *namedModel) Stream(ctx context.Context, req *Request) iter.Seq2[Chunk, 
 	return n.Model.Stream(ctx, req)
 }
 
-// fallBack switches to the next model if the turn's model failed. It reports whether there
-// is a next one.
+// fallBack switches to the next model if the turn's model failed. It reports false if
+// there is no next model.
 func (t *turn) fallBack(err error) bool {
 	next := t.model.next()
 	failure, failed := errors.AsType[*ModelError](err)

@@ -38,10 +38,10 @@ type Options struct {
 	// another model, for a policy setting that names a model, and for
 	// [Controls.FindModel]. Defaults to a function that finds only the agent's own model.
 	Models func(ctx context.Context, name string) (Model, error)
-	// OwnModelFirst makes the agent use its own model even if a session or an open turn has
-	// stored another one. It applies until somebody chooses a model in this process. The
-	// stored choice does not change. Use OwnModelFirst if the user chose the model for this
-	// run only. Defaults to false.
+	// OwnModelFirst makes the agent use its own model even if the store has another model
+	// for a session or an open turn. It applies until somebody chooses a model in this
+	// process. The stored choice does not change. Use OwnModelFirst if the user chose the
+	// model for this run only. Defaults to false.
 	OwnModelFirst bool
 	// Hooks are installed before the first turn. Defaults to none.
 	Hooks []hook.Subscription
@@ -181,9 +181,9 @@ func (b Budget) spent(turn, session Usage) string {
 
 // Compaction says when and how the context is summarized.
 type Compaction struct {
-	// Share is the part of the model's window at which Belay summarizes the context,
-	// measured in tokens as the model counts them. With 1 or more, Belay summarizes the
-	// context only when the provider refuses the request as too long. Defaults to 0.8.
+	// Share is a fraction of the model's window, in tokens. Belay summarizes the context
+	// when it is larger than this fraction. With 1 or more, Belay summarizes the context
+	// only when the provider refuses the request as too long. Defaults to 0.8.
 	Share float64
 	// Window overrides the model's window, in tokens. Defaults to the window of the model.
 	Window int

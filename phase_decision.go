@@ -54,8 +54,8 @@ var (
 )
 
 // checked marks an answer as invalid if the gate does not know its decision. An invalid
-// answer counts as a failure of the hook. At most gates a failure denies, so a typing error
-// never allows anything.
+// answer counts as a failure of the hook. At most gates a failure denies, and at the
+// others it changes nothing. So a typing error never allows anything.
 func checked[D ~string](decision D, words []string, ans *hook.Answer) *hook.Answer {
 	if decision == "" || slices.Contains(words, string(decision)) {
 		return ans

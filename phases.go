@@ -33,7 +33,7 @@ var UserPromptSubmit = define(hook.Definition[UserPrompt, PromptVerdict]{
 	Verdict:      func(v PromptVerdict) PromptVerdict { return PromptVerdict{Decision: v.Decision, Reason: v.Reason} },
 })
 
-// TurnPrePolicy fires at the start of a turn.
+// TurnPrePolicy fires at the start of a turn, after UserPromptSubmit and the directives.
 var TurnPrePolicy = define(hook.Definition[TurnBegun, TurnPolicy]{
 	Name:         "turn.pre_policy",
 	Kind:         hook.Collect,

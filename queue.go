@@ -68,10 +68,10 @@ type TurnStore interface {
 	// been due longest. While the claim lasts, no other process can claim this turn.
 	Claim(ctx context.Context, filter TurnFilter) (DueTurn, error)
 	// Settle releases a claim. If again is zero, the turn has ended: the next queued turn
-	// is due, or the session leaves the queue. Otherwise the turn is due at the time
-	// again, or with [Never] only after Wake. The store also keeps due.Why, the reason
-	// for the delay. If a message, a decision or a Wake came after the claim, the turn is
-	// due at once. Settle does nothing if the claim was lost.
+	// is due, or the session leaves the queue. If again is [Never], the turn is due only
+	// after Wake. Otherwise the turn becomes due at the given time. The store also keeps
+	// due.Why, the reason for the delay. If a message, a decision or a Wake came after the
+	// claim, the turn is due at once. Settle does nothing if the claim was lost.
 	Settle(ctx context.Context, due DueTurn, again time.Time) error
 	// Wake makes the turn of a session due now, if the session is in the queue. Decide also
 	// does this for the approval's session and for its parents.

@@ -160,8 +160,9 @@ func (s *Session) Messages(ctx context.Context) iter.Seq2[*Message, error] {
 	return s.agent.store.Read(ctx, s.id, 0)
 }
 
-// Fork makes a new session. It begins with the messages of this session up to the number
-// at, and has the same labels. Calls without a result get the result "aborted".
+// Fork makes a new session. It begins with the messages of this session, up to and
+// including the message with the number at. It has the same labels. Calls without a
+// result get the result "aborted".
 func (s *Session) Fork(ctx context.Context, id string, at int64) (*Session, error) {
 	var copied []*Message
 	for m, err := range s.agent.store.Read(ctx, s.id, 0) {

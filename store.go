@@ -89,8 +89,7 @@ type SessionFilter struct {
 // SessionInfo describes a session in a list.
 type SessionInfo struct {
 	ID string `json:"id"`
-	// Created is the time of the first commit or Open, and Changed the time of the last
-	// one.
+	// Created is the time of the first Open or commit. Changed is the time of the last one.
 	Created time.Time `json:"created"`
 	Changed time.Time `json:"changed"`
 	// Last is the number of the last message. It is 0 if there is none.

@@ -134,8 +134,8 @@ type AbandonTool interface {
 	// parked, or was running when its process ended, and then somebody ended the turn or
 	// denied the call. The call's Wait is the name that the tool passed to [Park], if any.
 	//
-	// Abandon may be called more than once, and for calls that have nothing open. Belay
-	// logs an error and emits it as an event. The error does not change the result of the
-	// call.
+	// Abandon may be called more than once, and for calls that have nothing open. If
+	// Abandon returns an error, Belay logs it and emits it as an event. The result of the
+	// call does not change.
 	Abandon(ctx context.Context, call *Invocation) error
 }

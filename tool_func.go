@@ -82,9 +82,9 @@ func newTool[In, Out any](name, description string, run func(ctx context.Context
 
 type callKey struct{}
 
-// CallOf returns the call that runs a tool made with NewTool. Pass the context that the
-// tool's function got. The call has the session, the turn and its id, and can report
-// progress. The result is nil for any other context.
+// CallOf returns the tool call that a context belongs to. Use it in the function of a
+// tool made with NewTool, for example to report progress. The result is nil if ctx is not
+// the context of a tool call.
 func CallOf(ctx context.Context) *Invocation {
 	call, _ := ctx.Value(callKey{}).(*Invocation)
 	return call

@@ -147,8 +147,8 @@ func (t *turn) begin() {
 	s := t.session
 	s.state.Turns++
 	s.state.Agent = t.agent.opts.Name
-	// The id begins with the number of the turn. The random suffix keeps ids apart if an
-	// earlier turn with the same number was never stored.
+	// The id begins with the number of the turn. The suffix is unique. It keeps ids apart
+	// if an earlier turn with the same number was never stored.
 	id := strconv.AppendInt(make([]byte, 0, 32), int64(s.state.Turns), 10)
 	id = strconv.AppendUint(append(id, t.agent.serial...), t.agent.turns.Add(1), 36)
 	t.own = TurnState{ID: string(id)}

@@ -47,8 +47,8 @@ func (t *turn) window() int {
 	return t.model.info.Window
 }
 
-// size returns how many tokens the next request will have. It adds the model's own count
-// for the last request and response, and an estimate for later messages.
+// size returns how many tokens the next request will have. It is the sum of the model's
+// own count for the last request and response, and an estimate for later messages.
 func (t *turn) size() int {
 	since, summed := 0, int64(0)
 	if first := t.session.messages; len(first) > 0 && first[0].IsCompaction {

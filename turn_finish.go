@@ -15,8 +15,9 @@ type turnEnd struct {
 	result   *Turn
 }
 
-// markEnd makes the next commit the last one of the turn. If an end phase has handlers, the
-// turn stays in the session's state until they have run.
+// markEnd records in the session's state how the turn ends, for the next commit. If no
+// end phase has handlers, it already removes the turn from the session's state. Otherwise
+// the turn stays there until the handlers have run.
 func (t *turn) markEnd(end EndReason) {
 	if t.state.ID == "" || end == "" {
 		return

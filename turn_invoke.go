@@ -96,7 +96,7 @@ func (t *turn) park(b *batch) EndReason {
 }
 
 // serial reports whether the call must run alone. A parked call whose tool is missing may
-// be serial, so serial reports true.
+// be serial, so serial reports true to be safe.
 func (c *call) serial() bool {
 	if c.tool == nil {
 		return c.state == CallParked

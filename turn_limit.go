@@ -52,8 +52,8 @@ func (t *turn) limiters(all []limiter) []limiter {
 	return all
 }
 
-// limitedTools is a toolset without the tools that parents may not use. The agent reuses it
-// until the tools or the parents change.
+// limitedTools is a toolset in which the tools that a parent may not use are out of
+// scope. The agent reuses it until the tools or the parents change.
 type limitedTools struct {
 	of  *toolset
 	by  []limiter
@@ -64,7 +64,8 @@ type limitedTools struct {
 // with and without step tools.
 const mostLimited = 4
 
-// limited returns the tools without the tools that a parent may not use.
+// limited returns the toolset in which the tools that a parent may not use are out of
+// scope.
 func (t *turn) limited(tools *toolset) *toolset {
 	if t.lineage == nil {
 		return tools

@@ -79,8 +79,8 @@ type asker struct {
 	floor      bool
 }
 
-// stillAsked returns the askers of a call that no grant answers, and the grants that answer
-// the other askers.
+// stillAsked returns the askers of a call whose questions no grant answers, and the
+// grants that answer the questions of the other askers.
 func (t *turn) stillAsked(c *call, grants ...[]Grant) (left []asker, by []Grant) {
 	for i := range c.askers {
 		if g := t.granted(c, &c.askers[i], grants); g != nil {

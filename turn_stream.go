@@ -154,10 +154,10 @@ func (x *exchange) guarded(model Model, grace time.Duration) bool {
 	return true
 }
 
-// A model is quick if it has answered quickCalls times in a row within quickAnswer. Such a
-// model runs in this process. Its streams run on the turn's own goroutine: in a
-// measurement, a goroutine for each stream cost about a third more processor time per turn.
-// For slower models this cost does not matter.
+// A model is quick if it has answered quickCalls times in a row within quickAnswer. Only
+// a model that runs in this process can be so fast. Its streams run on the turn's own
+// goroutine: in a measurement, a goroutine for each stream cost about a third more
+// processor time per turn. For slower models this cost does not matter.
 const (
 	quickCalls  = 8
 	quickAnswer = time.Millisecond

@@ -56,8 +56,8 @@ func (t *turn) applyWishes() {
 }
 
 // withAppended appends the messages that tools have added. The caller passes the results
-// of the step, and the added messages come after them. Before, the messages were part of
-// the turn's state, so that a parked turn keeps them.
+// of the step, and the added messages come after them. Until then, the added messages are
+// in TurnState.Appended, so that a parked turn keeps them.
 func (t *turn) withAppended(messages []*Message) []*Message {
 	for _, in := range t.state.Appended {
 		messages = append(messages, in.message())

@@ -56,7 +56,7 @@ type call struct {
 	// Resumes is the name that the tool passed to Park.
 	Resumes string
 	begun   bool // the tool may hold resources for the call: see AbandonTool
-	// returned is the tool's result while hooks of tool.post run. keep stores it.
+	// returned is the tool's result while hooks of tool.post run. call.keep stores it.
 	returned *Result
 	batch    *batch
 	run      *batchRun     // nil if the call runs on the turn's goroutine

@@ -119,8 +119,8 @@ func (t *turn) turnSoFar(said *submitted) turnSoFar {
 	return turnSoFar{Text: said.text, Tools: t.request.tools.names, soFar: t.soFar()}
 }
 
-// collectContext fires the two phases that add prompt context, with the preflight plan
-// between them. They share one limit.
+// collectContext fires the two phases that add prompt context, and makes the preflight
+// plan between them. Both phases share one limit.
 func (t *turn) collectContext(said *submitted) EndReason {
 	if TurnPrePromptContext.Active(t.snap) {
 		outcome, err := fire(t.ctx, t, TurnPrePromptContext, TurnSoFar{newInput(t.scope, t.turnSoFar(said))})

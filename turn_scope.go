@@ -115,8 +115,8 @@ func (t *turn) granted(c *call, a *asker, grants [][]Grant) *Grant {
 	return nil
 }
 
-// isAsker reports whether the name of a stored asker stands for the asker by. If a name
-// contained a secret, the stored name is redacted.
+// isAsker reports whether stored is the name by as the store keeps it. The store redacts
+// secrets in names.
 func isAsker(stored, by string) bool {
 	return stored == by || strings.Contains(stored, redact.Mark) && stored == redact.Text(by)
 }

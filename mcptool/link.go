@@ -181,8 +181,8 @@ func (l *link) run() {
 	}
 }
 
-// backoff returns the pause after a number of deaths in a row. It doubles with each
-// death.
+// backoff returns the pause before the next start. deaths is how often the server has
+// ended in a row. The pause doubles each time.
 func backoff(first time.Duration, deaths int64) time.Duration {
 	pause := min(first, mostBackoff)
 	for ; deaths > 1 && pause < mostBackoff; deaths-- {

@@ -77,7 +77,8 @@ func severity(d belay.ToolDecision) int {
 	}
 }
 
-// protect denies a finding in zone 6, and applies the protection of a finding.
+// protect denies a finding in zone 6. It also applies the protection of a finding, if
+// there is one.
 func (f *Floor) protect(e *Explanation, found *Finding) {
 	if found.Zone >= ZoneNever {
 		e.say(Opinion{

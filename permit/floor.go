@@ -166,7 +166,8 @@ func (f *Floor) Relaxed() []Protection {
 	return slices.DeleteFunc(Protections(), func(p Protection) bool { return !f.relaxed[p.ID] })
 }
 
-// holds returns the decision of a protection: deny, if the protection is unknown.
+// holds returns the decision of a protection. It returns deny if the protection is
+// unknown.
 func (f *Floor) holds(protection string) belay.ToolDecision {
 	return cmp.Or(f.decisions[protection], belay.ToolDeny)
 }

@@ -59,7 +59,8 @@ func (l *nameList) has(name string) bool {
 // isOwn reports whether a variable is one of the shell's own variables.
 func isOwn(name string) bool { return ownNames.has(name) }
 
-// hazard records a finding if the text sets a variable that can change what runs.
+// hazard records a finding if the text sets a variable that can change which programs
+// run.
 func (a *analysis) hazard(name string, value arg) {
 	a.steered(name, value)
 	h := hazardOf(name, value)

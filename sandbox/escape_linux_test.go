@@ -17,7 +17,7 @@ import (
 var escapes = []struct {
 	name   string
 	limit  sandbox.Limit
-	script string // shell script, run in the writable directory; if "", the attack called name
+	script string // shell script, run in the writable directory; "" means the attack with this name
 	tame   bool   // do not try it without a sandbox
 }{
 	{"write to a file", sandbox.Writes, `echo bad > "$OUT/file"`, false},

@@ -125,7 +125,7 @@ type Description struct {
 	Holds []Limit
 	// Lacks lists the limits that the sandbox does not enforce.
 	Lacks []Limit
-	// Failed lists the kinds that were tried before and did not work.
+	// Failed lists the kinds that were tried before this kind and did not work.
 	Failed []Attempt
 }
 

@@ -56,7 +56,7 @@ type madeAgent struct {
 	// maker.mu guards the fields below.
 
 	tasks int                             // number of running tasks
-	end   func(ctx context.Context) error // set when the agent is no longer used; closes it after the last task
+	end   func(ctx context.Context) error // set when the agent is no longer used; closes the agent after the last task
 }
 
 // take returns the agent for a task. The caller must call release when the task is over.

@@ -82,7 +82,7 @@ func (e *askUser) Hooks() []hook.Subscription {
 	}
 }
 
-// put asks for approval of the call. The question is the reason.
+// put asks for approval of the call. The text of the question is the reason.
 func (*askUser) put(_ context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
 	var q UserQuestion
 	if err := call.Decode(&q); err != nil {

@@ -27,7 +27,7 @@ type (
 		// stored.
 		open bool
 	}
-	// keptMsg means that an entry was written to the history file, or why not.
+	// keptMsg says that an entry was written to the history file, or why it was not.
 	keptMsg struct{ err error }
 	// noteMsg is a warning that belongs to no turn.
 	noteMsg string

@@ -217,8 +217,8 @@ func (a *app) openShared(ctx context.Context, settings *config.Loaded, takeover 
 // idlePoll is how often untilIdle reads the store.
 const idlePoll = 50 * time.Millisecond
 
-// leftTurns are the sessions with turns that this worker cannot run. It leaves them to
-// other workers.
+// leftTurns are the sessions with turns that this worker cannot run. The worker leaves
+// these turns to other workers.
 type leftTurns struct {
 	mu       sync.Mutex
 	sessions map[string]bool

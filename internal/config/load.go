@@ -21,7 +21,7 @@ type Source struct {
 	// Kind is default, system, user, project, environment, flag or kept. "kept" means a
 	// value that was stored, for example with a turn.
 	Kind string `json:"kind"`
-	// Where is the file and line, the variable, the flag or the turn.
+	// Where is the file and line, the variable, the flag or the turn that has the value.
 	Where string `json:"where,omitempty"`
 }
 

@@ -39,8 +39,7 @@ func (r *reading) providers(node ast.Node) map[string]Provider {
 	return all
 }
 
-// isKeyItself reports whether a key in the file is one that other programs use for an API
-// key.
+// isKeyItself reports whether other programs use this name for an API key.
 func isKeyItself(name string) bool {
 	switch strings.ReplaceAll(strings.ToLower(name), "-", "_") {
 	case "api_key", "apikey", "key", "token", "api_token", "secret":

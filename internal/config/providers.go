@@ -261,8 +261,7 @@ func checkURL(address string) error {
 // requestPaths are the paths that Belay adds to a URL.
 var requestPaths = []string{"/chat/completions", "/completions", "/responses", "/v1/messages", "/messages", "/models"}
 
-// checkVersion returns an error if a URL ends with the version and Belay adds the version
-// itself.
+// checkVersion returns an error if a URL ends with an API version that Belay adds itself.
 func checkVersion(kind, address string) error {
 	versions := map[string][]string{KindAnthropic: {"/v1"}, KindGemini: {"/v1beta", "/v1"}}
 	for _, version := range versions[kind] {
@@ -286,7 +285,8 @@ func checkKeyEnv(name string) error {
 // settings differ between machines.
 var providerKeys = []string{"url", "key_env", "key_file"}
 
-// providerVariable is an environment variable that sets a key of a provider.
+// providerVariable is an environment variable that sets one of the providerKeys of a
+// provider.
 type providerVariable struct{ variable, provider, key string }
 
 func (l *Loaded) providerVariables() []providerVariable {

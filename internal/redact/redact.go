@@ -119,7 +119,7 @@ func isLogin(_, text string) bool {
 	return false
 }
 
-// notGroup reports whether the value of -u is not USER:GROUP in numbers.
+// notGroup reports whether the value of -u is something other than USER:GROUP in numbers.
 func notGroup(before, password string) bool {
 	user := strings.TrimSuffix(before, ":")
 	return !digits(password) || !digits(user[strings.LastIndexAny(user, "\"', \t=uU")+1:])

@@ -13,7 +13,7 @@ var named = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`([A-Za-z_][A-Za-z0-9_.-]*)(\\*["'` + "`" + `]?(?:\s*(?:=>|:=|[=:])\s*|\s*,\s*|\s+))`)
 })
 
-// namedValues replaces the values of names that look like secrets.
+// namedValues replaces values whose names look like names of secrets.
 func namedValues(text string) string {
 	var b strings.Builder
 	done := 0 // the text before this index is already written

@@ -33,7 +33,7 @@ type detail struct {
 	} `json:"violations"`
 }
 
-// mostSaid is how many bytes of the service's message an error quotes.
+// mostSaid limits how many bytes an error quotes from the service's message.
 const mostSaid = 800
 
 func (e *failure) Error() string {

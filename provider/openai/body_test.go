@@ -140,7 +140,7 @@ func TestOldMessagesAreNotEncodedAgain(t *testing.T) {
 	})
 }
 
-// A model must not send an encoding for another protocol or provider.
+// A model must not send an encoding that was made for another protocol or provider.
 func TestEncodingsAreToldApart(t *testing.T) {
 	t.Parallel()
 	responses, chat := providertest.NewResponses(t, nil), providertest.NewChat(t, nil)

@@ -105,8 +105,8 @@ type Hold struct {
 	After int
 	// Reached is closed by the server when it pauses. May be nil.
 	Reached chan<- struct{}
-	// Until is closed by the test to continue. If it is nil, the pause lasts until the
-	// client leaves.
+	// Until is closed by the test to end the pause. If it is nil, the pause lasts until
+	// the client leaves.
 	Until <-chan struct{}
 	// Ping is the interval of SSE comments during the pause. A comment is not an event.
 	// Defaults to no pings.

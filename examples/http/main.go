@@ -1,6 +1,5 @@
-// Command http is a service for many users: each user has their own sessions, posts
-// messages and watches events. After a lost connection, the events continue. On SIGTERM
-// the service finishes its turns and stops.
+// Command http is a service for many users: each user has sessions, posts messages and watches
+// events, also after a lost connection. On SIGTERM it finishes its turns and stops.
 package main
 
 import (

@@ -105,8 +105,8 @@ func (l line) with(text string, s style) line {
 	return append(l, span{text, s})
 }
 
-// isLong reports whether the last span has many bytes, as a text of characters without
-// width may have. Then the line must end, because appending to a long text copies the
+// isLong reports whether the last span has many bytes. This happens with characters that
+// have no width. Then the line must end, because appending to a long text copies the
 // text.
 func (l line) isLong() bool { return len(l) > 0 && len(l[len(l)-1].text) > 4096 }
 

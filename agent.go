@@ -25,8 +25,8 @@ type Agent struct {
 	// stepped caches the most recent toolsets that include tools of a StepToolExtension,
 	// newest first.
 	stepped atomic.Pointer[[]*steppedTools]
-	// toldLists holds the names of tools whose list was too long. The turn reports a
-	// shortened list only once: see turn.stepTools.
+	// toldLists holds the names of tools whose incomplete list turn.stepTools has already
+	// reported: see ListingTool. It reports each of them only once.
 	toldLists sync.Map
 	// limited caches the most recent toolsets of this agent as a child of other agents: see
 	// limitedTools.
@@ -35,12 +35,12 @@ type Agent struct {
 	prompt     atomic.Pointer[prompt] // the beginning of every turn's prompt
 	composed   atomic.Pointer[composition]
 	limits     *limits                // from Options.Resources; nil: no limits
-	below      atomic.Pointer[limits] // the limits of this agent as a child of its last parent: see limitsBelow
+	below      atomic.Pointer[limits] // the limits of this agent in its last run as a child: see limitsBelow
 	intercepts atomic.Pointer[[]*Interceptor]
 	store      Store
 	queue      *ownQueue // nil if the agent has a store, or if Options.Runtime has a queue
-	// riding says that the records of hook runs are stored in the commits of the turn. It
-	// is false for a journal in memory, where this would be a useless copy.
+	// riding says that Belay stores the records of hook runs in the commits of the turn.
+	// It is false for a journal in memory, which needs no second copy.
 	riding   bool
 	serial   string // distinguishes the turns of this agent from those of others
 	turns    atomic.Uint64
@@ -183,9 +183,9 @@ func (a *Agent) makeRuntime() error {
 	return err
 }
 
-// Hooks returns the agent's hook runtime: install subscriptions there, remove them by lease
-// or by id, look at plans, register job handlers. New subscriptions apply from the next turn
-// on, and new gates and tool.post hooks from the next step on.
+// Hooks returns the agent's hook runtime: install subscriptions there, remove them by
+// lease or by id, look at plans, register job handlers. New gates and tool.post hooks
+// apply from the next step on. Other new subscriptions apply from the next turn on.
 func (a *Agent) Hooks() *hook.Runtime { return a.hooks }
 
 // Session returns the session with the given id. The session opens when you first use it.
@@ -210,8 +210,8 @@ func (a *Agent) forget(s *Session) {
 }
 
 // Decide records the decision about an approval. Call [Session.Resume] to continue the
-// parked turn. Decide sets the time of the decision. It returns ErrScope if the pattern of
-// the scope is invalid.
+// parked turn. Decide sets d.Time to the current time. It returns ErrScope if the pattern
+// of the scope is invalid.
 func (a *Agent) Decide(ctx context.Context, d Decision) (Approval, error) {
 	if d.By == "" {
 		return Approval{}, errors.New("decide: Decision.By is empty: set it to the person who decided")

@@ -10,20 +10,20 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Add adds extensions to the agent, all of them or none. A turn that is running has their
-// tools, gates and tool.post hooks from its next step on. Everything else applies from the
-// next turn on: the prompt of a running turn is already built, and an observer sees whole
-// turns, so that what belongs together, such as subagent.start and subagent.stop, stays
-// together.
+// Add adds extensions to the agent, all of them or none. A running turn uses their tools,
+// gates and tool.post hooks from its next step on. Everything else applies from the next
+// turn on. The prompt of a running turn is already built, and an observer must see both
+// events of a pair, such as subagent.start and subagent.stop.
 //
 // Add fails if the Build method of an extension changes the configuration. Use
 // [Agent.Replace] for such an extension.
 //
-// Closing the lease removes the extensions, ends their Watch method and calls their
-// Unregister method. Calls of their tools that are running continue, and Close does not wait
-// for them. It does not close the extensions. It fails and changes nothing if other hooks are
-// ordered after or before theirs: remove those first. [Agent.Close] closes the extensions
-// that are still there.
+// Closing the lease removes the extensions, ends their Watch methods and calls their
+// Unregister methods. Running calls of their tools continue, and closing the lease does
+// not wait for them. It also does not call the Close methods of the extensions. It fails
+// and changes nothing if the order of other hooks refers to hooks of the extensions:
+// remove the other hooks first. [Agent.Close] closes only extensions that were not
+// removed.
 func (a *Agent) Add(ctx context.Context, extensions ...Extension) (*Lease, error) {
 	added, err := a.add(ctx, extensions)
 	if err != nil {
@@ -42,8 +42,8 @@ type addition struct {
 	hooks      *hook.Lease
 }
 
-// add adds extensions. It runs their own code before it publishes anything. Then it
-// publishes the gates first and the tools last, so that no tool runs without its gates.
+// add adds extensions. It calls Register before it publishes anything. Then it publishes
+// the gates first and the tools last, so that no tool runs without its gates.
 func (a *Agent) add(ctx context.Context, extensions []Extension) (_ *addition, err error) {
 	before := a.composed.Load()
 	next, err := before.with(ctx, extensions)
@@ -132,7 +132,8 @@ func (a *Agent) remove(gone *addition) error {
 	return a.unregister(ctx, gone.extensions)
 }
 
-// endWatching ends the Watch method of the extensions. They still get all events up to now.
+// endWatching ends the Watch method of the extensions. Before it ends, each Watch gets
+// all events up to now.
 func (a *Agent) endWatching(gone []*attached) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -143,8 +144,8 @@ func (a *Agent) endWatching(gone []*attached) {
 	}
 }
 
-// Intercept adds interceptors. They run inside the interceptors that the agent already has.
-// They apply to calls that begin later. Closing the lease removes them.
+// Intercept adds interceptors. They apply to calls that begin later. They run inside the
+// interceptors that the agent already has. Closing the lease removes them.
 func (a *Agent) Intercept(interceptors ...Interceptor) (*Lease, error) {
 	added := make([]*Interceptor, 0, len(interceptors))
 	for i, in := range interceptors {

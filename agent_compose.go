@@ -30,7 +30,8 @@ func matches(pattern, tool string) bool {
 	return ok && err == nil
 }
 
-// attached is an extension of an agent, with the answers that the agent got from it once.
+// attached is an extension of an agent, with the answers of its methods that the agent
+// calls only once.
 type attached struct {
 	Extension
 	name  string
@@ -96,7 +97,7 @@ func (c *composition) without(gone []*attached) *composition {
 	return next.assemble()
 }
 
-// plus returns the composition with extensions that another composition has attached.
+// plus returns the composition with extensions that with has already attached.
 func (c *composition) plus(added []*attached) (*composition, error) {
 	next := &composition{config: c.config, extensions: slices.Clone(c.extensions)}
 	for _, x := range added {
@@ -215,8 +216,8 @@ func oneLine(text, mark string) string {
 	return strings.NewReplacer("\n", mark, "\u2028", mark, "\u2029", mark).Replace(visible.All(text))
 }
 
-// untagged returns the text as one line without < and >. Such a text cannot close the block
-// around it.
+// untagged returns the text as one line without < and >. So the text cannot close the XML
+// block that contains it.
 func untagged(text string) string {
 	return strings.NewReplacer("<", "&lt;", ">", "&gt;").Replace(oneLine(text, "\u240a"))
 }

@@ -17,7 +17,7 @@ type registration struct {
 	known  map[*attached]*known
 	over   bool        // the agent is closed and must not register again
 	spare  []Extension // extensions that another agent uses too: closing this agent does not close them
-	closed bool        // the extensions that are not spared are closed
+	closed bool        // the extensions that are not in spare are closed
 }
 
 // known is an extension that the agent is registered with.
@@ -32,8 +32,8 @@ func (a *Agent) registerAll(ctx context.Context) error {
 	return a.register(ctx, composed, composed.extensions, a.allTools().names)
 }
 
-// register calls Register of those extensions that do not know the agent yet. If a Register
-// fails, register calls Unregister of the extensions that it has registered.
+// register calls Register of the extensions that the agent is not registered with yet. If
+// a Register fails, register calls Unregister of the extensions that it has registered.
 func (a *Agent) register(ctx context.Context, composed *composition, extensions []*attached, tools []string) error {
 	config := composed.config
 	config.Tools = tools
@@ -57,8 +57,8 @@ func (a *Agent) register(ctx context.Context, composed *composition, extensions 
 	return nil
 }
 
-// begin reports whether the caller must call Register. It returns ErrClosed if the agent is
-// closed.
+// begin reports whether the caller must call Register of the extension. It returns
+// ErrClosed if the agent is closed.
 func (r *registration) begin(x *attached, config AgentConfig) (bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -181,9 +181,9 @@ type extensionWatch struct {
 	done chan struct{}
 }
 
-// watchExtensions starts the Watch methods of extensions. Their context ends when the agent
-// is closed. They still get the events that are waiting at that time, unless Close runs out
-// of time.
+// watchExtensions starts the Watch methods of extensions. Their context ends when the
+// agent is closed. Before they end, they get the events that are waiting, unless the
+// context of Close ends first.
 func (a *Agent) watchExtensions(extensions []*attached) {
 	for _, x := range extensions {
 		w, ok := x.Extension.(WatchExtension)
@@ -215,8 +215,8 @@ func (a *Agent) endWatch(w *extensionWatch) {
 	close(w.done)
 }
 
-// stopWatching waits until the Watch methods have seen all events and have returned. If ctx
-// ends first, each of them gets no more events after its current one.
+// stopWatching waits until the Watch methods have seen all events and have returned. If
+// ctx ends first, each method gets no events after its current event.
 func (a *Agent) stopWatching(ctx context.Context) error {
 	a.mu.Lock()
 	watching := slices.Clone(a.watching)

@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// ownQueue is the queue of an agent without a store. The agent runs the jobs itself. Its
-// worker starts with the first job.
+// ownQueue is the queue of an agent without a store. The agent runs the jobs itself, with
+// a worker that starts with the first job.
 type ownQueue struct {
 	*hook.MemoryQueue
 	work func(ctx context.Context) error
@@ -54,8 +54,8 @@ func (a *Agent) finishJobs(ctx context.Context) error {
 	return a.queue.close(ctx)
 }
 
-// close waits until no job runs or is due, or until ctx ends. Then it ends the worker. Jobs
-// that are due later are lost.
+// close waits until no job runs or is due, or until ctx ends. Then it ends the worker.
+// Jobs that are scheduled for a later time are lost.
 func (q *ownQueue) close(ctx context.Context) error {
 	err := q.Idle(ctx) // jobs may schedule more jobs
 	q.mu.Lock()

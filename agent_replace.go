@@ -6,15 +6,15 @@ import (
 	"fmt"
 )
 
-// Replace makes a new agent that replaces this one, and closes this one.
+// Replace makes a new agent and closes this one.
 //
-// From then on, new turns of this agent fail with ErrClosed. Replace waits until its
-// running turns have ended. Then it calls Unregister of this agent's extensions and
-// Register of the new agent's extensions. Extensions that both agents have stay open.
+// As soon as you call Replace, new turns of this agent fail with ErrClosed. Replace waits
+// until the running turns have ended. Then it calls Unregister of this agent's extensions
+// and Register of the new agent's extensions. Extensions that both agents have stay open.
 //
 // Replace returns an error if the new agent cannot be made, or if ctx ends before the
-// running turns do. You can then use this agent as before. If its extensions cannot be
-// registered again, Replace closes this agent.
+// running turns do. You can then use this agent as before, except if Replace cannot
+// register its extensions again: then Replace closes this agent.
 func (a *Agent) Replace(ctx context.Context, model Model, opts *Options) (*Agent, error) {
 	switch {
 	case a.closed.Load():

@@ -24,8 +24,8 @@ var ErrNoAnswer = errors.New("belay: the turn ended without structured output")
 // sends an object with the property "answer".
 //
 // A model that supports structured output gets the schema in [Settings].Format. Any other
-// model gives the answer as the input of the tool final_answer. It must call that tool if
-// it has no other tools.
+// model gives the answer as the input of the tool final_answer. If there are no other
+// tools, the request requires a call of final_answer.
 //
 // If the turn parks, the error is ErrNoAnswer. Continue the turn with [ResumeAnswer], in
 // any process that uses the same store.
@@ -36,9 +36,9 @@ func Answer[T any](ctx context.Context, s *Session, text string, parts ...Part) 
 	return typedAnswer[T](ctx, s, func(t *turn) EndReason { return t.user(text, parts) })
 }
 
-// ResumeAnswer resumes a turn of [Answer] and returns its final answer. The turn is parked,
-// or its process ended while the turn was running. T must be the type that Answer was
-// called with. [Session.Resume] can resume such a turn too: the answer is then in
+// ResumeAnswer resumes a turn of [Answer] and returns its final answer. The turn must be
+// parked, or its process must have ended during the turn. T must be the type that Answer
+// was called with. [Session.Resume] can resume such a turn too: the answer is then in
 // [Turn].Answer.
 func ResumeAnswer[T any](ctx context.Context, s *Session) (T, *Turn, error) {
 	return typedAnswer[T](ctx, s, (*turn).resume)
@@ -142,8 +142,9 @@ func (t *turn) bindAnswer() {
 }
 
 // shapeAnswer makes a request ask for structured output. If the model supports it, the
-// request has a format; otherwise it has the tool final_answer. The model must call the
-// tool if it has no other tool, or if it has answered in text before.
+// request has a format; otherwise it has the tool final_answer. The request requires a
+// call of final_answer if there is no other tool, or if the model has answered in text
+// before.
 func (t *turn) shapeAnswer(req *Request) {
 	if t.request.answer == nil {
 		return

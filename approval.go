@@ -9,9 +9,9 @@ import (
 // Approval is a question to a person: may this call run? The approval holds only a hash of
 // the call's input. The input itself is in the transcript.
 //
-// Reasons, and the pattern of a scope, may quote the call. A store that keeps approvals in
-// tables stores these texts with the transcript. The rest of an approval can then be shared
-// and kept for a long time.
+// Reason, and the pattern of a scope, may quote the call. A store that keeps approvals in
+// tables stores these texts with the transcript. So you can share the other fields of an
+// approval and keep them for a long time.
 type Approval struct {
 	ID      string `json:"id"`
 	Session string `json:"session"`
@@ -19,13 +19,13 @@ type Approval struct {
 	Call    string `json:"call"`
 	Tool    string `json:"tool"`
 	// Hash is the canonical hash of the final input. If the floor says which files the
-	// paths of the call lead to ([Authorization].Places), a plus sign and hashes of these
-	// places follow.
+	// paths of the call lead to, Hash continues with a plus sign and hashes of the strings
+	// in [Authorization].Places.
 	Hash string `json:"hash"`
 	// Reason says why approval is needed. The text is from the hook or the floor.
 	Reason string `json:"reason"`
 	// By is who asked: a subscription, or a guard, zone or rule of the floor. By never
-	// quotes the call. Floor reports whether the floor asked.
+	// quotes the call. Floor is true if the floor asked.
 	By      string    `json:"by"`
 	Floor   bool      `json:"floor,omitempty"`
 	Asked   time.Time `json:"asked"`

@@ -15,12 +15,13 @@ type Approver interface {
 	Approve(ctx context.Context, question Question) (Decision, error)
 }
 
-// Question is an approval with the input of the call. It can also be a call that its tool
-// has parked. Then Wait is set, and ID and Hash are empty.
+// Question is an approval with the input of the call. It can also describe a call that
+// its tool has parked. Then Wait is set, and ID and Hash are empty.
 type Question struct {
 	Approval
-	// Wait is the name that the tool passed to [Park]. Nobody can decide about such a call.
-	// When the event that it waits for has happened, continue it with [Session.Resume].
+	// Wait is the name that the tool passed to [Park]. It is empty for an approval. If it
+	// is set, there is nothing to decide: call [Session.Resume] when the event that the
+	// call waits for has happened.
 	Wait string `json:"wait,omitempty"`
 	// Input is the final input of the call.
 	Input json.RawMessage `json:"input"`

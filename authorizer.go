@@ -23,8 +23,8 @@ type Authorization struct {
 	By string
 	// Places identifies the files that the paths of the call lead to now, one string for
 	// each. Belay stores hashes of the strings. Just before an approved call runs, Belay
-	// asks for approval again if there is a new place. Defaults to nothing: Belay does not
-	// compare the paths.
+	// compares them. If the paths lead to another file by then, Belay asks for approval
+	// again. Defaults to "": Belay does not compare files.
 	Places string
 }
 

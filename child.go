@@ -13,8 +13,8 @@ type Child struct {
 	// Isolated makes the child use the Approver and the Asker of its own agent. Defaults to
 	// false: the child uses the parent's.
 	Isolated bool
-	// Ends ends an earlier run, which was parked or interrupted, and does not resume it.
-	// The phase subagent.start does not fire. Defaults to false: a new run.
+	// Ends ends an earlier run, which was parked or interrupted, instead of resuming it.
+	// The phase subagent.start does not fire. Defaults to false: the child runs.
 	Ends bool
 }
 
@@ -35,7 +35,7 @@ func (e *ChildError) Error() string { return fmt.Sprintf("subagent %q: %s", e.Na
 
 func (e *ChildError) Unwrap() error { return e.err }
 
-// The statuses of a child run that has ended.
+// The statuses of a child run. A parked run can be resumed. The other statuses are final.
 const (
 	ChildSuccess = "success"
 	ChildFailed  = "error"

@@ -9,16 +9,18 @@ import (
 	"sync"
 )
 
-// Controls let a directive, a tool or an [InputExtension] act on its turn. When that code
-// has returned, the methods fail with ErrOver. The controls of a tool are safe for
-// concurrent use. Use other controls only on the goroutine that got them.
+// Controls let a directive, a tool or an [InputExtension] act on its turn. After the
+// directive, tool or extension has returned, methods that return an error return ErrOver.
+// The controls of a tool are safe for concurrent use. Use other controls only on the
+// goroutine that got them.
 type Controls struct {
 	turn *turn
 	// call is the id of the tool call. It is empty for directives and extensions.
 	call string
 	// said is the message that is being submitted. It is nil for a tool.
 	said *submitted
-	// by is the directive or the extension that acts, for its sections.
+	// by is the directive or the extension that acts. Prompt sections that it adds carry
+	// this name.
 	by string
 
 	using sync.RWMutex // read-locked while a method uses the turn
@@ -28,8 +30,8 @@ type Controls struct {
 // ErrOver says that the directive, tool or extension that got the controls has returned.
 var ErrOver = errors.New("belay: these Controls are no longer valid: the tool, directive or extension that got them has returned")
 
-// Controls returns the tool's controls of the turn. They work until the tool returns. The
-// result is nil for a call outside a turn, for example in a test.
+// Controls returns the controls with which the tool acts on its turn. They work until the
+// tool returns. The result is nil for a call outside a turn, for example in a test.
 func (i *Invocation) Controls() *Controls { return i.controls }
 
 // Progress sends an event that says how far the call is. It does nothing after the call has

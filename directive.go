@@ -12,7 +12,7 @@ import (
 )
 
 // Directive is a slash command, such as /compact. Users type its name after a slash,
-// anywhere in a message, with spaces around it.
+// anywhere in a message. Spaces must separate it from other text.
 type Directive struct {
 	// Name is the text after the slash: an ASCII letter, then letters, digits, _ and -. The
 	// name is case-sensitive.
@@ -39,7 +39,7 @@ type DirectiveUse struct {
 	// Controls work until Run returns.
 	Controls *Controls
 
-	more bool // Belay has not yet handled all names in the message
+	more bool // more directives or skills of the message are still to run
 }
 
 // Alone reports whether the message contains nothing but this directive: no other text, no
@@ -63,11 +63,11 @@ type DirectiveOutcome struct {
 type Reply struct {
 	// Text is the answer.
 	Text string
-	// Parts are further parts of the answer, behind the text: texts, images and files.
+	// Parts are further parts of the answer, after the text: texts, images and files.
 	// Defaults to none.
 	Parts []Part
-	// More are further messages, behind the first one, each with its parts. Defaults to
-	// none.
+	// More are further messages after the first one. Each element has the parts of one
+	// message. Defaults to none.
 	More [][]Part
 	// Reason is how the turn ends. It cannot be parked or aborted. Defaults to EndTurn.
 	Reason EndReason
@@ -92,7 +92,7 @@ func (r *Reply) check() error {
 	}
 }
 
-// messages returns the messages of the reply, at least one, and their whole text.
+// messages returns the messages of the reply, at least one, and the text of all of them.
 func (r *Reply) messages(by string) ([]*Message, string) {
 	first := r.Parts
 	if text := validText(r.Text); text != "" {
@@ -242,8 +242,8 @@ type boundName struct {
 	extension *attached // nil for a directive
 }
 
-// bindNames finds the names in a text that belong to a directive or an extension. It asks
-// the extensions once for each name.
+// bindNames finds the names in a text that belong to a directive or an extension. It
+// calls Binds of an extension at most once for each name.
 func (a *Agent) bindNames(text string, reach Reach) []boundName {
 	tokens := scan.Tokens(text)
 	if len(tokens) == 0 {

@@ -102,9 +102,9 @@
 // context's cause. [EndReason] says how a turn ended. Only EndError and
 // EndAborted come with an error.
 //
-// If a handler returns an error, the failure mode of its subscription decides
-// what happens. By default the failure of a gate's handler denies, except at the
-// two gates that fail open.
+// If a handler returns an error, the failure mode of its subscription decides what
+// happens. By default the failure of a gate's handler denies. The gates approval.request
+// and turn.stop are exceptions: they continue as if the handler had passed.
 //
 // A failed request to a model is a [*ModelError]. Belay retries temporary
 // failures first. A turn that is resumed without the tools that its calls need

@@ -38,11 +38,12 @@ const (
 // Event reports something that happened in a turn. The kind determines which fields are
 // set.
 type Event struct {
-	// Seq counts the events of a session since the session was opened. It is 0 for an event
-	// that Belay makes from the store. A watcher that misses events gets a [MissedError].
+	// Seq counts the events of a session since the session was opened. It is 0 for an
+	// event that Belay makes from the store.
 	Seq uint64 `json:"seq,omitempty"`
 	// Position says where to continue watching after this event, also in another process:
-	// see WatchOptions.After. Only a watcher that was started with a position gets it.
+	// see WatchOptions.After. It is set only for a watcher that was started with a
+	// position.
 	Position string    `json:"position,omitempty"`
 	Kind     EventKind `json:"type"`
 	Time     time.Time `json:"time"`
@@ -63,19 +64,20 @@ type Event struct {
 	// decided. For hook_failed, it is the end of the hook's error output, at most 2 KiB. No
 	// record contains this output.
 	Text string `json:"text,omitempty"`
-	// By is the subscription of a hook_output, a hook_failed or a turn_continued.
+	// By is the name of the subscription. Only hook_output, hook_failed and
+	// turn_continued have it.
 	By string `json:"by,omitempty"`
-	// Diagnostic is the phase and the failure of a hook_failed. The record of the hook run
-	// has the same diagnostic.
+	// Diagnostic describes the failure of a hook_failed, with its phase. The record of
+	// the hook run has the same diagnostic.
 	Diagnostic *hook.Diagnostic `json:"diagnostic,omitempty"`
 	// Invoked is the directive of a hook_invoked, or the skill of a skill_invoked.
 	Invoked *InvokedEvent `json:"invoked,omitempty"`
 	// Subagent describes the child of a subagent_invoked or a subagent_completed. The field
 	// Run is then the id of the child's run.
 	Subagent *SubagentEvent `json:"subagent,omitempty"`
-	// Call is the tool call of a tool_use or tool_use_result.
+	// Call is the tool call of a tool_use, a tool_progress or a tool_use_result.
 	Call *CallPart `json:"call,omitempty"`
-	// Result is the result of the call.
+	// Result is the result of the call. Only tool_use_result has it.
 	Result *Result `json:"result,omitempty"`
 	// Message is the stored response of a model_response, or the summary of a
 	// compaction_end. For a turn_start that comes from the store, it is the user's message.
@@ -84,18 +86,19 @@ type Event struct {
 	Usage *Usage `json:"usage,omitempty"`
 	// Approval is the approval that is requested or decided.
 	Approval *Approval `json:"approval,omitempty"`
-	// HookRun is the record of a hook run. Only hooks whose visibility is user_visible have
-	// this event. Text is the subscription.
+	// HookRun is the record of a hook run. Only hook_run has it, and only hooks with the
+	// visibility user_visible have this event. Text is then the subscription.
 	HookRun *hook.Run `json:"hook_run,omitempty"`
-	// Retry is set in an error event if Belay repeats the attempt. Discard the text of this
-	// step that you have received.
+	// Retry is set in an error event if Belay sends the request again. Discard the text
+	// of this step that you have received.
 	Retry bool `json:"retry,omitempty"`
 	// End is the result of the turn. Only turn_end has it.
 	End *Turn `json:"end,omitempty"`
 
-	stored int64 // the last message that was stored when it happened
-	turns  int   // the number of the turn, in a turn_end
-	// unstored says that the event is about a call that is not stored: a directive's.
+	stored int64 // the number of the last stored message at the time of the event
+	turns  int   // the number of the turn; set only in a turn_end
+	// unstored says that the event is about a tool call of a directive. Such a call is
+	// not stored.
 	unstored bool
 }
 
@@ -114,10 +117,10 @@ type InvokedEvent struct {
 	Args string `json:"args,omitempty"`
 }
 
-// SubagentEvent describes a child run that begins or has ended.
+// SubagentEvent describes a child run that begins, has ended or has parked.
 type SubagentEvent struct {
 	Name string `json:"name"`
-	// Prompt is the child's task, when it begins.
+	// Prompt is the child's task. Only subagent_invoked has it.
 	Prompt string `json:"prompt,omitempty"`
 	// Status says how the run ended: success, error, aborted, denied or parked.
 	Status string `json:"status,omitempty"`

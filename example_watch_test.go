@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// Any code can watch. A watcher does not slow down a turn: if it is too slow, it learns how
-// many events it missed.
+// Any code can watch events. A watcher does not slow down a turn: a watcher that is too
+// slow gets the number of events that it missed.
 func ExampleAgent_Watch() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

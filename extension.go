@@ -45,24 +45,24 @@ type HookExtension interface {
 // PromptExtension adds text to the system prompt.
 type PromptExtension interface {
 	Extension
-	// Prompt returns two texts. The fragment comes after the agent's own instructions. The
-	// second text is a line that lists the agent's resources, such as skills or servers. It
-	// comes after the fragments of all extensions. Both may be empty. [New] calls Prompt
-	// once.
+	// Prompt returns two texts. The fragment comes after the agent's own instructions.
+	// The second text is a line that lists the agent's resources, such as skills or
+	// servers. It comes after the fragments of all extensions. Both may be empty. [New]
+	// or [Agent.Add] calls Prompt once.
 	Prompt(agent AgentConfig) (fragment, resources string)
 }
 
 // RouteExtension runs the tools of bundles that hooks contribute, if the route of the
-// bundle is the extension's name. Its tools have no traits, so that an agent without an
-// Authorizer accepts them: add such an extension only if all its calls may run unchecked, or
-// set Options.Authorizer.
+// bundle is the extension's name. These tools have no traits, so an agent without an
+// Authorizer runs them without a permission check. Set Options.Authorizer if the calls
+// need a check.
 type RouteExtension interface {
 	Extension
 	Route(ctx context.Context, call *Invocation) (Result, error)
 }
 
-// InputExtension reads and changes user messages. It runs after user.prompt.submit and the
-// directives, before the turn begins.
+// InputExtension reads and changes user messages. It runs after user.prompt.submit and
+// the directives, and before turn.pre_policy.
 type InputExtension interface {
 	Extension
 	// Expand returns what to do with the message. Belay calls the extensions in order. Each
@@ -71,9 +71,9 @@ type InputExtension interface {
 	Expand(ctx context.Context, in Submission) (Expansion, error)
 }
 
-// NameExtension has names that users type after a slash, such as the names of skills. If a
-// directive has the same name, the directive runs. Other extensions get the names as plain
-// text.
+// NameExtension has names that users type after a slash, such as the names of skills. If
+// a directive has the same name, the directive runs. Other extensions see a [Placeholder]
+// instead of the name.
 type NameExtension interface {
 	InputExtension
 	// Binds reports whether /name in a message to an agent belongs to the extension.
@@ -148,9 +148,9 @@ type AgentConfig struct {
 	Tools []string
 }
 
-// BuildExtension changes the configuration of an agent. Build is called before any other
-// method but Name, in the order of the extensions. It may change the instructions and the
-// resources. If Build fails or changes anything else, New fails.
+// BuildExtension changes the configuration of an agent. Build is called after Name and
+// before all other methods, in the order of the extensions. It may change the
+// instructions and the resources. If Build fails or changes anything else, New fails.
 type BuildExtension interface {
 	Extension
 	Build(ctx context.Context, agent *AgentConfig) error
@@ -159,8 +159,9 @@ type BuildExtension interface {
 // RegisterExtension keeps state for each agent.
 type RegisterExtension interface {
 	Extension
-	// Register is called when an agent is made, before anybody can use it. If Register
-	// fails, New fails and calls Unregister of the extensions that were already registered.
+	// Register is called when an agent is made, before anybody can use it, or when the
+	// extension is added to an agent. If Register fails, New or Add fails and calls
+	// Unregister of the extensions that were already registered.
 	Register(ctx context.Context, agent AgentConfig) error
 	// Unregister is called when the agent is closed or replaced, or when the extension is
 	// removed.

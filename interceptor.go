@@ -5,9 +5,10 @@ import (
 	"encoding/json"
 )
 
-// Interceptor is Go code around the calls of a tool. Other libraries call it middleware. It
-// cannot be declared in a file. Interceptors of all tools ("*") are outermost, then those
-// of one tool. Within each group the order is the order of Options.
+// Interceptor is Go code around the calls of a tool. Other libraries call it middleware.
+// Unlike a hook, it cannot be declared in a file. Interceptors for all tools ("*") are
+// outermost, followed by the interceptors for one tool. Each group has the order of
+// Options.Interceptors.
 type Interceptor struct {
 	// Name identifies the interceptor in records of the calls that it rewrites or refuses.
 	Name string

@@ -27,9 +27,9 @@ func NewLease(takeBack func()) *Lease {
 // newLease makes a lease that stays open if the function returns an error.
 func newLease(takeBack func() error) *Lease { return &Lease{close: takeBack} }
 
-// Close removes what was added. Steps and turns that begin later do not see it. After an
-// error you can call Close again. A call while another Close runs, or after one has
-// succeeded, does nothing.
+// Close removes what was added. Steps and turns that begin later do not have it. After an
+// error you can call Close again. Close does nothing while another call of Close runs,
+// and after Close has succeeded.
 func (l *Lease) Close() error {
 	l.mu.Lock()
 	if l.state != leaseOpen {

@@ -23,7 +23,7 @@ type MessageKind string
 // The kinds of messages.
 const (
 	KindUser       MessageKind = "user"       // from the user
-	KindAssistant  MessageKind = "assistant"  // from the model, or from a hook that answered instead
+	KindAssistant  MessageKind = "assistant"  // from the model, or an answer that replaces the model's
 	KindResults    MessageKind = "results"    // results of tools, in call order
 	KindReminder   MessageKind = "reminder"   // reminders of hooks
 	KindContext    MessageKind = "context"    // entries of [PromptContext] for the turn
@@ -31,8 +31,9 @@ const (
 	KindCompaction MessageKind = "compaction" // a summary of earlier messages: see Message.IsCompaction
 )
 
-// Message is one entry of a transcript. Transcripts are append-only: a message never
-// changes after it was stored or became part of a [Request]. All readers share it.
+// Message is one entry of a transcript. A Message value never changes after it was stored
+// or became part of a [Request], so all readers share it. Transcripts are append-only,
+// except that [Commit].Amended may replace the last response by a new Message.
 type Message struct {
 	// Seq is the number of the message in the session, counted from 1.
 	Seq int64 `json:"seq"`
@@ -49,9 +50,9 @@ type Message struct {
 	PreModifiedText *string `json:"pre_modified_text,omitempty"`
 	// IsSkillInjection marks a message that a skill injected in front of a user message.
 	IsSkillInjection bool `json:"is_skill_injection,omitempty"`
-	// IsCompaction marks a summary. Keep is the Seq of the first earlier message that the
-	// model still gets in full. The model gets the summary, the messages from Keep on, and
-	// everything after the summary.
+	// IsCompaction marks a summary. Keep is the Seq of the first message before the
+	// summary that the model still gets in full. The model gets the summary, the messages
+	// from Keep on, and everything after the summary.
 	IsCompaction bool  `json:"is_compaction,omitempty"`
 	Keep         int64 `json:"keep,omitempty"`
 	// Model, StopReason and Usage describe a response.

@@ -17,8 +17,9 @@ type Model interface {
 	// Stream sends a request and yields the response as it arrives. The last chunk holds
 	// the whole response, which the caller may change. An attempt fails if the sequence
 	// ends with an error or without a whole response. A cancelled request yields the
-	// context's error, wrapped or not. The request ends when the caller leaves the sequence
-	// or cancels ctx. Neither the model nor the caller may change the request.
+	// context's error, wrapped or not. Stream must end the request when the caller leaves
+	// the loop over the sequence or cancels ctx. Neither the model nor the caller may
+	// change the request.
 	//
 	// The loop cancels ctx if nothing is yielded for [Limits].Idle, and tries again. Stream
 	// must yield an empty chunk when the service sends something that is not part of the
@@ -27,8 +28,8 @@ type Model interface {
 	Stream(ctx context.Context, req *Request) iter.Seq2[Chunk, error]
 }
 
-// InfoModel is a Model that describes itself. Any other model has no name and no known
-// window, and a response has a cost only if the response itself states one.
+// InfoModel is a Model that describes itself. Belay knows neither name nor window of any
+// other model, and such a model's response has a cost only if the response states it.
 type InfoModel interface {
 	Model
 	Info() ModelInfo
@@ -60,9 +61,9 @@ func (p Price) Of(u Usage) float64 {
 		float64(u.CacheRead)*p.CacheRead + float64(u.CacheWrite)*p.CacheWrite) / 1e6
 }
 
-// Request is a request to a model. Each request of a session begins with the same bytes as
-// the previous one, so that the provider can use its cache. Only ephemeral reminders, which
-// come last, differ.
+// Request is a request to a model. Each request of a session begins with the same bytes
+// as the previous one, so that the provider can use its cache. Ephemeral reminders are an
+// exception. They come last.
 type Request struct {
 	// System is the system prompt.
 	System string
@@ -163,7 +164,7 @@ func (e *ModelError) Error() string {
 // Unwrap returns the provider's error.
 func (e *ModelError) Unwrap() error { return e.Err }
 
-// passes reports whether the failure is temporary, so that a retry may help.
+// passes reports whether the failure may be temporary, so that a retry may help.
 func (e *ModelError) passes() bool {
 	switch e.Kind {
 	case ModelRateLimited, ModelOverloaded, ModelServer, ModelNetwork, ModelEmpty:
@@ -185,12 +186,13 @@ func (u Usage) minus(o Usage) Usage {
 // Tokens returns the number of all tokens, including cached ones.
 func (u Usage) Tokens() int { return u.In + u.Out + u.CacheRead + u.CacheWrite }
 
-// emptyObject is the input of a call that has no input.
+// emptyObject replaces the missing input of a call.
 var emptyObject = json.RawMessage("{}")
 
-// ToolCheckModel is a Model that can check in advance whether its service accepts the names
-// and schemas of tools. It is called when an agent is made and when tools are added. For
-// any other model, the first turn fails with the service's own error.
+// ToolCheckModel is a Model that can check in advance whether its service accepts the
+// names and schemas of tools. Belay calls CheckTools when an agent is made and when tools
+// are added. With any other model, invalid tools make the first turn fail with the
+// service's own error.
 type ToolCheckModel interface {
 	Model
 	// CheckTools returns an error that names the invalid tools and says what to change.

@@ -7,11 +7,11 @@ import (
 	"iter"
 )
 
-// Fallback makes one model from several. The agent uses the first one. If that model fails
-// permanently, or still fails after the attempts of [Options].Retry, the next model answers
-// for the rest of the turn. Each new or resumed turn starts with the first model again.
-// Usage, price and name of a response are those of the model that answered. An error event
-// with Retry set reports the change.
+// Fallback makes one model from several. The agent uses the first of them. If the first
+// model fails permanently, or still fails after the attempts of [Options].Retry, the next
+// model answers for the rest of the turn. Each new or resumed turn starts with the first
+// model again. Usage, price and name of a response are those of the model that answered.
+// An error event with Retry set reports the change.
 //
 // The window is the smallest window of all models, so that a conversation fits each of
 // them.
@@ -118,7 +118,8 @@ func (f *fallbackModel) Reach(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// Stream sends the request to the model. Of a fallback model it uses the first.
+// Stream sends the request to the model. If the model is a Fallback, it uses the first
+// model.
 func (n *namedModel) Stream(ctx context.Context, req *Request) iter.Seq2[Chunk, error] {
 	if f, ok := n.Model.(*fallbackModel); ok {
 		return f.models[0].Stream(ctx, req)
@@ -126,8 +127,8 @@ func (n *namedModel) Stream(ctx context.Context, req *Request) iter.Seq2[Chunk, 
 	return n.Model.Stream(ctx, req)
 }
 
-// fallBack switches to the next model if the turn's model failed. It reports whether there
-// is a next one.
+// fallBack switches to the next model if the turn's model failed. It reports false if
+// there is no next model.
 func (t *turn) fallBack(err error) bool {
 	next := t.model.next()
 	failure, failed := errors.AsType[*ModelError](err)

@@ -23,8 +23,8 @@ type Options struct {
 	// empty list means no tools. Defaults to nil: all tools.
 	Scope []string
 	// Resources restrict what the agent may use, by kind, for example {"skills":
-	// {"deploy"}}. The values are names or patterns of path.Match. An empty list means that
-	// nothing of this kind is allowed. A kind that is not in the map is not restricted.
+	// {"deploy"}}. The values are names or patterns of path.Match. An empty list allows
+	// nothing of this kind. A kind that is not in the map is not restricted.
 	//
 	// A kind is the name of an extension, or a kind that a [ResourceExtension] enforces.
 	// New returns an error for a kind that no extension enforces. Subagents may use no more
@@ -35,13 +35,13 @@ type Options struct {
 	// Directives are the slash commands that users can type. Defaults to none.
 	Directives []Directive
 	// Models finds a model by its name. Belay calls it for sessions that were switched to
-	// another model, for the policy setting of a turn that names a model, and for
-	// directives. Defaults to a function that finds only the agent's own model.
+	// another model, for a policy setting that names a model, and for
+	// [Controls.FindModel]. Defaults to a function that finds only the agent's own model.
 	Models func(ctx context.Context, name string) (Model, error)
-	// OwnModelFirst makes the agent use its own model even if a session or an open turn has
-	// stored another one. It applies until somebody chooses a model in this process. The
-	// stored choice does not change. Use OwnModelFirst if the user chose the model for this
-	// run only. Defaults to false.
+	// OwnModelFirst makes the agent use its own model even if the store has another model
+	// for a session or an open turn. It applies until somebody chooses a model in this
+	// process. The stored choice does not change. Use OwnModelFirst if the user chose the
+	// model for this run only. Defaults to false.
 	OwnModelFirst bool
 	// Hooks are installed before the first turn. Defaults to none.
 	Hooks []hook.Subscription
@@ -91,15 +91,15 @@ type Options struct {
 	// Compaction says when and how the context is summarized. Defaults to the defaults of
 	// Compaction.
 	Compaction Compaction
-	// Retry says how failed requests to the model are repeated. Defaults to 5 attempts. The
-	// pause starts at 1 s and doubles up to 30 s; a random part of up to one half is
-	// subtracted.
+	// Retry says how failed requests to the model are repeated. Defaults to 5 attempts.
+	// The pause starts at 1 s and doubles up to 30 s; each pause is shortened by a random
+	// part of up to one half.
 	Retry hook.Retry
 	// ReleaseIdle releases each session at the end of a turn, so that another process can
-	// use it at once, and its messages leave the memory. The next turn reads them from the
-	// store again. Set it if several processes serve the same sessions, or if there are
-	// many sessions. Defaults to false: a session that was used
-	// stays open until [Session.Close], and other processes get ErrHeld.
+	// use it at once, and removes its messages from memory. The next turn reads them from
+	// the store again. Set it if several processes serve the same sessions, or if there
+	// are many sessions. Defaults to false: a session that was used stays open until
+	// [Session.Close], and other processes get ErrHeld.
 	ReleaseIdle bool
 	// SpillDir is the directory for the full text of results that are too long for the
 	// model. Defaults to a directory in the system's temporary directory.
@@ -181,9 +181,9 @@ func (b Budget) spent(turn, session Usage) string {
 
 // Compaction says when and how the context is summarized.
 type Compaction struct {
-	// Share is the part of the model's window at which Belay summarizes the context,
-	// measured in tokens as the model counts them. With 1 or more, Belay summarizes the
-	// context only when the provider refuses it as too long. Defaults to 0.8.
+	// Share is a fraction of the model's window, in tokens. Belay summarizes the context
+	// when it is larger than this fraction. With 1 or more, Belay summarizes the context
+	// only when the provider refuses the request as too long. Defaults to 0.8.
 	Share float64
 	// Window overrides the model's window, in tokens. Defaults to the window of the model.
 	Window int

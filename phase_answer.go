@@ -21,8 +21,8 @@ type Note struct {
 	shown []shownAt // set only in a merged answer
 }
 
-// shownAt is the output of a hook. behind is the number of reminders in the merged answer
-// that come before this output.
+// shownAt is the output of a hook in a merged answer. behind is the number of reminders
+// in the merged answer that come before this output.
 type shownAt struct {
 	Shown
 
@@ -99,8 +99,8 @@ func contentOf(value any) string {
 	return string(data)
 }
 
-// mergeAside adds the aside of an answer to the merged one. It copies neither audit notes
-// nor jobs: the runtime has already recorded the notes and scheduled the jobs.
+// mergeAside adds the aside of one answer to the merged aside. It copies neither audit
+// notes nor jobs: the runtime has already recorded the notes and scheduled the jobs.
 func mergeAside(m *hook.Merging, merged, a Aside) Aside {
 	for _, r := range a.Context {
 		if strings.TrimSpace(r.Text) != "" {

@@ -25,9 +25,9 @@ type ContextEntry struct {
 	Text string `json:"text" jsonschema:"the fact"`
 	// Budget limits the text, in characters. Defaults to the limit of the hook runtime.
 	Budget int `json:"budget,omitempty" jsonschema:"its own limit in characters"`
-	// Data is for later hooks of the turn. The model does not see it: an entry that has only
-	// Data is not part of the prompt, nor of its manifest, and the hash of an entry covers
-	// only its Text. Data counts towards the limit of all entries.
+	// Data is for later hooks of the turn. The model does not see it. An entry that has
+	// only Data is not part of the prompt, nor of its manifest. The hash of an entry
+	// covers only its Text. Data counts towards the limit of all entries.
 	Data json.RawMessage `json:"data,omitempty" jsonschema:"data for later hooks; the model does not see it"`
 	// From is the subscription that added the entry. The runtime sets it.
 	From string `json:"from,omitempty" jsonschema:"filled in by the runtime"`
@@ -116,8 +116,8 @@ type PromptSection struct {
 	ID    string `json:"id" jsonschema:"a stable name; sections of one name are joined"`
 	Title string `json:"title,omitempty" jsonschema:"its heading; the first one is used"`
 	Body  string `json:"body" jsonschema:"its text"`
-	// Order is the position of the section. Smaller numbers come first, then the plan order
-	// decides.
+	// Order is the position of the section. Smaller numbers come first. Sections with the
+	// same number have the plan order.
 	Order int `json:"order,omitempty" jsonschema:"smaller first, then by plan order"`
 	// Budget limits the body, in characters. When sections with the same id are joined,
 	// each section's budget limits its own text, and the first section's budget limits the
@@ -136,8 +136,8 @@ func (p PromptSections) Answer() *hook.Answer {
 	return answer(hook.SeverityPass, parts, p.Note, p.Context...)
 }
 
-// mergeSections adds sections in plan order. When a limit is reached, it cuts the text of
-// the later subscription.
+// mergeSections adds sections in plan order. When a limit is reached, it cuts the new
+// text, never the earlier text.
 func mergeSections(m *hook.Merging, merged, p PromptSections) PromptSections {
 	sections := slices.Clone(merged.Sections)
 	for _, s := range p.Sections {
@@ -154,8 +154,8 @@ func sortSections(sections []PromptSection) {
 	slices.SortStableFunc(sections, func(a, b PromptSection) int { return cmp.Compare(a.Order, b.Order) })
 }
 
-// addSection adds a section of one owner, or joins it with the section of the same id, as far
-// as there is room. It never cuts earlier text.
+// addSection adds a section, or joins it with the section of the same id. It cuts the new
+// text to the limit, and never cuts earlier text.
 func addSection(limits hook.Limits, sections []PromptSection, s PromptSection, diagnose func(code codes.Code, message string)) []PromptSection {
 	at := slices.IndexFunc(sections, func(o PromptSection) bool { return o.ID == s.ID })
 	if at < 0 && len(sections) >= limits.Sections {

@@ -8,8 +8,8 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Each gate has its own type of decision. In JSON, "pass" and an empty text mean the same.
-// Decoding fails for a word that the gate does not know.
+// Each gate has its own type of decision. In JSON, "pass" and an empty text mean the
+// same. Decoding fails for any other word that is not a decision of the gate.
 
 // UnmarshalText accepts pass or deny.
 func (d *promptDecision) UnmarshalText(text []byte) error {
@@ -54,8 +54,8 @@ var (
 )
 
 // checked marks an answer as invalid if the gate does not know its decision. An invalid
-// answer counts as a failure of the hook. At most gates a failure denies, so a typing error
-// never allows anything.
+// answer counts as a failure of the hook. At most gates a failure denies, and at the
+// others it changes nothing. So a typing error never allows anything.
 func checked[D ~string](decision D, words []string, ans *hook.Answer) *hook.Answer {
 	if decision == "" || slices.Contains(words, string(decision)) {
 		return ans

@@ -38,8 +38,8 @@ func define[F any, In inputOf[F], Out hook.Output](d hook.Definition[In, Out]) h
 	return hook.Define(d)
 }
 
-// parter is implemented by the fields of phases that can fire several times in a step. part
-// distinguishes these times.
+// parter is implemented by the input fields of phases that can fire several times in a
+// step. part returns a text that is different each time.
 type parter interface{ part() string }
 
 func partOf(fields any) string {

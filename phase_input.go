@@ -12,9 +12,8 @@ import (
 	"github.com/belay-run/belay/policy"
 )
 
-// input is embedded in every phase input. It is one pointer to fields that nobody can
-// change. So it is cheap to pass, safe to share, and needs no defensive copy. T holds the
-// fields with their JSON names.
+// input is embedded in every phase input. It is one pointer to fields that never change.
+// So it is cheap to pass and safe to share. T holds the fields with their JSON names.
 type input[T any] struct{ p *fields[T] }
 
 type fields[T any] struct {
@@ -76,7 +75,7 @@ func (i input[T]) Context() []ContextEntry {
 	return nil
 }
 
-// soFar is what earlier phases of the turn have contributed. Every input after
+// soFar has the contributions of earlier phases of the turn. Every input after
 // turn.pre_policy embeds it.
 type soFar struct {
 	Policy  policy.Settings `json:"policy,omitempty" jsonschema:"the turn policy merged so far"`

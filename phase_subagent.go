@@ -75,7 +75,7 @@ func mergeSubagent(m *hook.Merging, merged, v SubagentVerdict) SubagentVerdict {
 	return merged
 }
 
-// SubagentReturn is the input of subagent.stop: a child run that has ended.
+// SubagentReturn is the input of subagent.stop: a child run that has ended or parked.
 type SubagentReturn struct{ input[subagentReturn] }
 
 type subagentReturn struct {

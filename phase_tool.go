@@ -228,8 +228,9 @@ type ToolReaction struct {
 // hook.CanRewriteOutput.
 func RewriteResult(text string) ToolReaction { return ToolReaction{Result: &text} }
 
-// withhold replaces the result by a message if a hook that may rewrite it failed closed. If
-// any other hook failed closed, withhold reports false and the turn ends.
+// withhold replaces the result by a message if a hook with the right to rewrite results
+// failed closed. If any other hook failed closed, withhold reports false and the turn
+// ends.
 func withhold(p hook.Problem) (ToolReaction, bool) {
 	if !p.Rewrites {
 		return ToolReaction{}, false

@@ -4,9 +4,9 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// This table lists the phases in the order in which a turn reaches them. docs/hooks.md and
-// the JSON Schemas are made from this table. The types of a phase's input and answer are in
-// the files phase_*.go.
+// This table lists the phases, mostly in the order in which a turn reaches them.
+// docs/hooks.md and the JSON Schemas are made from this table. The types of a phase's
+// input and answer are in the files phase_*.go.
 
 // SessionStart fires when a session is opened, before its first model request. The source
 // is new, resumed, forked or recovered.
@@ -33,7 +33,7 @@ var UserPromptSubmit = define(hook.Definition[UserPrompt, PromptVerdict]{
 	Verdict:      func(v PromptVerdict) PromptVerdict { return PromptVerdict{Decision: v.Decision, Reason: v.Reason} },
 })
 
-// TurnPrePolicy fires at the start of a turn.
+// TurnPrePolicy fires at the start of a turn, after UserPromptSubmit and the directives.
 var TurnPrePolicy = define(hook.Definition[TurnBegun, TurnPolicy]{
 	Name:         "turn.pre_policy",
 	Kind:         hook.Collect,
@@ -139,7 +139,8 @@ var ToolPre = define(hook.Definition[ToolCall, ToolVerdict]{
 	Verdict:      func(v ToolVerdict) ToolVerdict { return ToolVerdict{Decision: v.Decision, Reason: v.Reason} },
 })
 
-// ApprovalRequest fires when the merged answer about a call is Ask.
+// ApprovalRequest fires when the merged answer about a call is Ask and no [Grant] covers
+// the call.
 var ApprovalRequest = define(hook.Definition[ApprovalAsked, ApprovalVerdict]{
 	Name:         "approval.request",
 	Kind:         hook.Gate,
@@ -222,8 +223,8 @@ var SubagentStop = define(hook.Definition[SubagentReturn, Note]{
 	Merge:        mergeNote,
 })
 
-// TurnStop fires when the model has finished its answer. Hooks can make a turn continue at
-// most [Limits].Continuations times.
+// TurnStop fires when the model has answered without tool calls. Hooks can make a turn
+// continue at most [Limits].Continuations times.
 var TurnStop = define(hook.Definition[StopAttempt, StopVerdict]{
 	Name:         "turn.stop",
 	Kind:         hook.Gate,
@@ -293,7 +294,7 @@ var SessionEnd = define(hook.Definition[SessionClosed, Note]{
 	Merge:        mergeNote,
 })
 
-// Phases returns every phase, in the order in which a turn reaches them.
+// Phases returns every phase, in the order of docs/hooks.md.
 func Phases() []hook.AnyPhase {
 	return []hook.AnyPhase{
 		SessionStart, UserPromptSubmit, TurnPrePolicy, TurnPrePromptContext, TurnPostPreflightPromptContext,
@@ -303,8 +304,8 @@ func Phases() []hook.AnyPhase {
 	}
 }
 
-// noting has the capabilities of observe phases. besides has the capabilities that all
-// other phases have.
+// noting has the capabilities of all observe phases. besides has the capabilities that
+// every other phase has at least.
 const (
 	noting  = hook.CanAudit | hook.CanSchedule
 	besides = noting | hook.CanAddContext

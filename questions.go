@@ -10,17 +10,18 @@ import (
 	"time"
 )
 
-// Questions yields everything that the open turns in a store wait for, with the inputs of
-// the calls. First come approvals that nobody has decided, oldest first. They include the
-// questions of ask_user. Then come calls that their tools have parked: these have a Wait
-// and no ID.
+// Questions yields every question that open turns in a store wait for, with the inputs of
+// the calls. First come undecided approvals, oldest first. Approvals for calls of
+// ask_user are among them. Then come calls that their tools have parked: these have a
+// Wait and no ID.
 //
 // Questions needs no agent and no hold. It works from any process and after a restart.
 // Answer an approval with [Agent.Decide] or the store's Decide.
 //
-// Only the fields Session and Limit of the filter are used. Session includes the sessions
-// of its subagents. Expired approvals are left out. Input is nil if the transcript does not
-// have the input that the approval is about. Run and Depth are not set.
+// Questions uses only the fields Session and Limit of the filter. Session selects a
+// session and the sessions of its subagents. Expired approvals are left out. Input is nil
+// if the transcript does not have the input that the approval is about. Run and Depth are
+// not set.
 func Questions(ctx context.Context, store ListStore, filter ApprovalFilter) iter.Seq2[Question, error] {
 	return func(yield func(Question, error) bool) {
 		q := questionList{store: store, filter: filter, sessions: make(map[string]SessionInfo), yield: yield}
@@ -35,7 +36,7 @@ type questionList struct {
 	store    ListStore
 	filter   ApprovalFilter
 	sessions map[string]SessionInfo // the sessions with an open turn
-	parked   []string               // the ids of sessions; the last changed comes first
+	parked   []string               // the ids of these sessions, most recently changed first
 	yield    func(Question, error) bool
 	count    int
 }

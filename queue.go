@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// QueuedTurn is a user message whose turn has not begun. It is stored at once, so the
-// process that submitted it may end.
+// QueuedTurn is a user message whose turn has not begun. The store has it as soon as
+// Submit returns. Then the process that submitted it may end.
 type QueuedTurn struct {
 	// ID identifies the queued turn. NewQueuedTurn sets it.
 	ID string `json:"id"`
@@ -47,13 +47,15 @@ func NewQueuedTurn(session, agent, text string, parts ...Part) (QueuedTurn, erro
 	return s, nil
 }
 
-// TurnStore is a Store with a queue of turns. Workers of package engine run these turns.
-// Without a queue, the process that calls [Session.Run] or [Session.Turn] runs the turn.
+// TurnStore is a Store with a queue of turns. Workers of package engine run the queued
+// turns. Turns of [Session.Run] and [Session.Turn] are not queued: the calling process
+// runs them.
 //
-// The queue has each session at most once. A session enters the queue with its first queued
-// turn. It stays while one of its turns is queued, running or parked. A worker claims a
-// session before it runs the turn. If the worker's process ends, its claims end too, and
-// the turns are due again.
+// The queue is a list of sessions. Each session is in it at most once, and may have
+// several queued turns. A session enters the queue with its first queued turn. It stays
+// there while one of its turns is queued, running or parked. A worker claims a session
+// before it runs the session's next turn. If the worker's process ends, its claims end
+// too, and the turns are due again.
 type TurnStore interface {
 	Store
 	// Submit stores a message and makes the turn of its session due, in one transaction. It
@@ -63,18 +65,18 @@ type TurnStore interface {
 	// removes a queued turn when the turn begins.
 	Queued(ctx context.Context, session string) ([]QueuedTurn, error)
 	// Claim waits until a turn that matches the filter is due. It claims the turn that has
-	// been due longest. Then no other process can claim this turn.
+	// been due longest. While the claim lasts, no other process can claim this turn.
 	Claim(ctx context.Context, filter TurnFilter) (DueTurn, error)
 	// Settle releases a claim. If again is zero, the turn has ended: the next queued turn
-	// is due, or the session leaves the queue. Otherwise the turn is due at the time again,
-	// or with [Never] only after Wake. The store keeps due.Why with it. If a message, a
-	// decision or a Wake came after the claim, the turn is due at once. Settle does nothing
-	// if the claim was lost.
+	// is due, or the session leaves the queue. If again is [Never], the turn is due only
+	// after Wake. Otherwise the turn becomes due at the given time. The store also keeps
+	// due.Why, the reason for the delay. If a message, a decision or a Wake came after the
+	// claim, the turn is due at once. Settle does nothing if the claim was lost.
 	Settle(ctx context.Context, due DueTurn, again time.Time) error
 	// Wake makes the turn of a session due now, if the session is in the queue. Decide also
 	// does this for the approval's session and for its parents.
 	Wake(ctx context.Context, session string) error
-	// Load returns what each process holds, and how many turns wait.
+	// Load returns which sessions and turns each process holds, and how many turns wait.
 	Load(ctx context.Context) (Load, error)
 	// Changes yields the current state of a session, and the new state after each change,
 	// until ctx ends. It may report several changes as one. It yields ErrNotFound if the
@@ -94,11 +96,12 @@ type DueTurn struct {
 	Model string `json:"model,omitempty"`
 	// Since is when the turn became due or was claimed.
 	Since time.Time `json:"since"`
-	// Again is when the turn is due, if that is in the future. Why is the reason of the
-	// delay, from Settle.
+	// Again is the time when the turn becomes due, if the turn is not due yet. Why is the
+	// reason of the delay, from Settle.
 	Again time.Time `json:"again,omitzero"`
 	Why   string    `json:"why,omitempty"`
-	// Mark changes each time something makes the turn due. [TurnStore.Settle] compares it.
+	// Mark changes each time something makes the turn due. [TurnStore.Settle] compares it
+	// to find out whether this happened after the claim.
 	Mark int64 `json:"-"`
 }
 

@@ -15,16 +15,17 @@ type Reach struct {
 	// Agent is the agent's name.
 	Agent string
 	// Window is the context window, in tokens, of the model that gets the next request.
-	// Lists for the model can be longer if the window is large. Window is 0 if it is
-	// unknown, and in the result of ReachOf.
+	// Extensions may send longer lists to a model with a large window. Window is 0 if it
+	// is unknown. In the result of ReachOf it is always 0.
 	Window int
 
 	limits *limits
 }
 
 // Allows reports whether the agent may use a resource of a kind, such as a skill. A
-// resource may have several names. This agent and every agent above it must allow one of
-// the names. An agent whose Options.Resources does not have the kind allows all names.
+// resource may have several names. This agent and each of its parent agents must allow at
+// least one of the names. An agent whose Options.Resources does not have the kind allows
+// all names.
 func (r Reach) Allows(kind string, names ...string) bool {
 	for l := r.limits; l != nil; l = l.above {
 		allowed, restricted := l.own[kind]

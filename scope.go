@@ -11,14 +11,15 @@ import (
 	"github.com/belay-run/belay/internal/redact"
 )
 
-// ApprovalScope says which calls an approval covers. The zero value is once: it covers only
-// this call with this input. Every other scope lasts as long as the session, and answers
-// only later questions of the same asker. It does not affect calls that hooks or the floor
-// deny.
+// ApprovalScope says which calls an approval covers. The zero value is once: it covers
+// only this call with this input. Every other scope lasts as long as the session, and
+// answers only later questions of the same asker. A scope never allows calls that hooks
+// or the floor deny.
 type ApprovalScope struct {
 	Kind ScopeKind `json:"kind,omitempty"`
-	// Pattern says which calls are covered, for ScopePattern. A [PatternAuthorizer] defines
-	// its grammar. Without one, it is a pattern of [path.Match] for names of tools.
+	// Pattern says which calls are covered, for ScopePattern. If the Authorizer is a
+	// [PatternAuthorizer], it defines the grammar of patterns. Otherwise Pattern is a
+	// [path.Match] pattern for names of tools.
 	Pattern string `json:"pattern,omitempty"`
 }
 
@@ -83,12 +84,12 @@ type Grant struct {
 	// grant.
 	Approval string `json:"approval"`
 	// Asker is the subscription, or the part of the floor, whose questions the grant
-	// answers. Floor reports whether it is a part of the floor. Both are copied from the
+	// answers. Floor is true if Asker is a part of the floor. Both are copied from the
 	// approval.
 	Asker string `json:"asker"`
 	Floor bool   `json:"floor,omitempty"`
-	// Tool is the tool that the grant covers. With a Pattern, it is only the tool of the
-	// call that was approved.
+	// Tool is the tool that the grant covers, if Pattern is empty. If Pattern is set, the
+	// pattern decides, and Tool is only the tool of the approved call.
 	Tool    string `json:"tool"`
 	Pattern string `json:"pattern,omitempty"`
 	// By is who approved, and Time is when.
@@ -96,13 +97,14 @@ type Grant struct {
 	Time time.Time `json:"time"`
 }
 
-// maxGrants is the maximum number of grants of a session. A new grant then replaces the
-// oldest one, and Belay asks again about calls that the oldest one covered.
+// maxGrants is the maximum number of grants of a session. If there are more, a new grant
+// replaces the oldest grant. Then Belay asks again about calls that the oldest grant
+// covered.
 const maxGrants = 64
 
-// withGrant returns the grants with one more. It adds nothing if another grant covers the
-// same calls; revoking that grant revokes both. It makes a new list, because stored records
-// share the old one.
+// withGrant returns the grants with one more. It adds nothing if a grant already covers
+// the same calls of the same asker. It makes a new list, because stored records share the
+// old list.
 func withGrant(grants []Grant, g Grant) []Grant {
 	for _, have := range grants {
 		if have.Asker == g.Asker && have.Floor == g.Floor && have.Pattern == g.Pattern && (have.Pattern != "" || have.Tool == g.Tool) {

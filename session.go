@@ -50,7 +50,7 @@ type Session struct {
 
 	closed atomic.Bool
 	stored atomic.Int64         // the number of the last message that will not change; read without the slot
-	wait   atomic.Pointer[wait] // not in use; nil: make one
+	wait   atomic.Pointer[wait] // a wait that can be reused; nil: make a new one
 	view   sync.Mutex           // guards state.Usage for readers that do not hold the slot
 }
 
@@ -71,8 +71,9 @@ func (s *Session) Usage() Usage {
 }
 
 // Run runs a turn. It sends the user's text, images and files to the model, and yields
-// events until the turn is over. The turn waits for the consumer of the events. Leaving the
-// loop aborts the turn; the loop then ends when the turn's end phases are done.
+// events until the turn is over. The turn waits until the caller has taken each event.
+// Leaving the loop aborts the turn; the loop statement then returns when the end phases
+// of the turn are done.
 //
 // The last event is turn_end. An error follows only if the runtime failed or the turn was
 // aborted. Each range over the returned sequence runs a new turn.
@@ -159,8 +160,9 @@ func (s *Session) Messages(ctx context.Context) iter.Seq2[*Message, error] {
 	return s.agent.store.Read(ctx, s.id, 0)
 }
 
-// Fork makes a new session. It begins with the messages of this session up to the number
-// at, and has the same labels. Calls without a result get the result "aborted".
+// Fork makes a new session. It begins with the messages of this session, up to and
+// including the message with the number at. It has the same labels. Calls without a
+// result get the result "aborted".
 func (s *Session) Fork(ctx context.Context, id string, at int64) (*Session, error) {
 	var copied []*Message
 	for m, err := range s.agent.store.Read(ctx, s.id, 0) {
@@ -203,9 +205,9 @@ func (s *Session) Fork(ctx context.Context, id string, at int64) (*Session, erro
 	return s.agent.Session(id), nil
 }
 
-// Close closes the session in this process. If the session was opened, session.end fires.
-// Then another process can open the session. Close waits for a running turn. The session
-// stays in the store, and you can open it again.
+// Close closes the session in this process, so that another process can open it. If the
+// session was opened, session.end fires first. Close waits for a running turn. The
+// session stays in the store, and you can open it again.
 func (s *Session) Close(ctx context.Context) (err error) {
 	if err := s.acquire(ctx, false); err != nil {
 		if errors.Is(err, ErrClosed) {
@@ -234,7 +236,8 @@ func (s *Session) Close(ctx context.Context) (err error) {
 	return nil
 }
 
-// scope returns the scope of what is part of no turn. Only the holder of the slot calls it.
+// scope returns the scope of hooks that run outside a turn. Only the holder of the slot
+// calls it.
 func (s *Session) scope() *hook.Scope {
 	if s.around == nil {
 		s.around = &hook.Scope{Session: s.id, Agent: s.agent.opts.Name}
@@ -242,7 +245,7 @@ func (s *Session) scope() *hook.Scope {
 	return s.around
 }
 
-// fireEnd fires session.end. The context must not end before it returns.
+// fireEnd fires session.end. The caller passes a context that is not cancelled.
 func (s *Session) fireEnd(ctx context.Context) (err error) {
 	snap := s.agent.hooks.Snapshot()
 	defer func(ctx context.Context) { err = errors.Join(err, snap.Release(ctx)) }(ctx)
@@ -300,8 +303,9 @@ func (s *Session) acquireTurn(ctx context.Context) error {
 	return nil
 }
 
-// open reads the session from the store, if this process does not hold the session. After a
-// failed commit it reads again, because the stored state is then unknown.
+// open reads the session from the store, if this process does not hold the session. After
+// a failed commit, release has given up the hold, so the next open reads the stored
+// state.
 func (s *Session) open(ctx context.Context) error {
 	if s.held {
 		return nil
@@ -383,8 +387,8 @@ func (s *Session) SetModel(ctx context.Context, model Model) error {
 	return err
 }
 
-// keepModel stores a model as the session's own. If it is the agent's model, the session
-// has no model of its own.
+// keepModel stores a model as the session's own. If it is the agent's model, keepModel
+// clears the session's own model.
 func (s *Session) keepModel(n *namedModel) {
 	s.model, s.state.Model = n, n.info.Name
 	if same(n.Model, s.agent.model.Model) {

@@ -14,7 +14,7 @@ import (
 // idle, DeleteSession closes the session first.
 //
 // The error is ErrBusy if this agent is running a turn of the session, ErrHeld if another
-// process or agent uses it, and ErrNotFound if it does not exist.
+// process or agent uses the session, and ErrNotFound if the session does not exist.
 func (a *Agent) DeleteSession(ctx context.Context, id string) error {
 	store, ok := a.store.(ManageStore)
 	if !ok {

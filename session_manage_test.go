@@ -54,7 +54,7 @@ func scriptedAgent(t *testing.T, opts belay.Options, steps ...scripted.Step) *be
 	return agent
 }
 
-// wantTurn runs a turn and fails the test if the turn does not end with the reason.
+// wantTurn runs a turn and fails the test if the turn does not end with the given reason.
 func wantTurn(t *testing.T, session *belay.Session, reason belay.EndReason) *belay.Turn {
 	t.Helper()
 	turn, err := session.Turn(t.Context(), "go")
@@ -102,8 +102,8 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// A deleted session leaves no rows and no files. A session that is running a turn, or that
-// another agent holds, cannot be deleted and loses nothing.
+// A deleted session leaves no rows and no files. DeleteSession fails and changes nothing
+// if the session is running a turn or another agent holds it.
 //
 // SPEC L-13
 func TestDeleteSession(t *testing.T) {
@@ -241,8 +241,9 @@ func TestReleasedSessionFreesItsMessages(t *testing.T) {
 	}
 }
 
-// What parked turns wait for is listed with its inputs by a process that has only the store:
-// an approval, a question of ask_user, and a call that its tool parked.
+// A process that has only the store can list everything that parked turns wait for, with
+// the inputs of the calls: an approval, a question of ask_user, and a call that its tool
+// parked.
 //
 // SPEC L-13
 func TestQuestions(t *testing.T) {
@@ -397,15 +398,15 @@ func TestWatchAfter(t *testing.T) {
 	}
 	// After the position of turn_end, only the next turn follows.
 	next := watchTurns(t, again, live[len(live)-1].Position, saw, func() { wantTurn(t, again.Session("s"), belay.EndTurn) })
-	second := slices.Clone(durable) // the ids of calls are unique in a session
+	second := slices.Clone(durable) // the second turn has the same events with new call ids
 	for i := range second {
 		second[i] = strings.NewReplacer("c1", "c1_2", "c2", "c2_2").Replace(second[i])
 	}
 	if got := durableOf(next); !slices.Equal(got, second) {
 		t.Errorf("the next turn is\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(second, "\n  "))
 	}
-	// After a position in the middle of the first turn, the rest of this turn and all of
-	// the next one follow.
+	// After a position in the middle of the first turn, the other events of this turn and
+	// all events of the next turn follow.
 	middle := slices.IndexFunc(live, func(e belay.Event) bool { return describe(e) == "tool_use c1" })
 	both := watchTurns(t, again, live[middle].Position, saw, func() {})
 	if got, want := durableOf(both), append(slices.Clone(durable[3:len(durable)-1]), second...); !slices.Equal(got, want) {
@@ -422,8 +423,8 @@ func TestWatchAfter(t *testing.T) {
 	}
 }
 
-// The turn_end of a parked turn lists what it waits for, also for a watcher that starts
-// later.
+// The turn_end of a parked turn lists what the turn waits for, even if the watcher starts
+// after the turn has parked.
 //
 // SPEC L-13
 func TestWatchAfterParked(t *testing.T) {
@@ -458,7 +459,7 @@ func TestWatchAfterParked(t *testing.T) {
 }
 
 // watchTurns watches a session after a position until a turn has ended. It calls do when
-// watching has begun, and saw for the progress of a call.
+// watching has begun, and saw when an event reports the progress of a call.
 func watchTurns(t *testing.T, agent *belay.Agent, after string, saw, do func()) (events []belay.Event) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -5,19 +5,19 @@ import (
 	"fmt"
 )
 
-// Settings are settings of a request that several providers support. If a field is not set,
-// the provider decides. Belay never ignores a value that a model cannot use: the request
-// fails with an error of kind [ModelInvalid] before it is sent. If the model is a
-// [SettingsModel], [New] already returns the error.
+// Settings are settings of a request that several providers support. If a field is not
+// set, the provider decides. If the model does not support a value, the request is not
+// sent and fails with an error of kind [ModelInvalid]. If the model is a [SettingsModel],
+// [New] already returns the error.
 type Settings struct {
-	// Temperature and TopP control how random the model's words are. Zero is a value: write
-	// new(0.0).
+	// Temperature and TopP control how random the model's words are. To set zero, write
+	// new(0.0). Nil means that the provider decides.
 	Temperature, TopP *float64
 	// Stop are texts. The response ends when the model writes one of them.
 	Stop []string
 	// ToolChoice is [ToolChoiceNone], [ToolChoiceRequired] or the name of a tool that the
-	// model must call. An agent requires a call only in the first request of a turn.
-	// Otherwise the model could never give its final answer.
+	// model must call. An agent requires a call only in the first request of a turn, so
+	// that the model can give its final answer later.
 	ToolChoice string
 	// Effort says how much the model thinks, such as low, medium or high. The provider
 	// defines the words.
@@ -35,7 +35,7 @@ type Settings struct {
 	Extra json.RawMessage
 }
 
-// Values of [Settings].ToolChoice. No tool can have such a name.
+// Values of [Settings].ToolChoice. These are not valid names of tools.
 const (
 	ToolChoiceNone     = "(none)"     // the model must not call a tool
 	ToolChoiceRequired = "(required)" // the model must call one of the tools

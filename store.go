@@ -20,18 +20,19 @@ import (
 // A commit is plain data. An implementation can write a commit in a transaction of its
 // database, join several commits into one, and enqueue jobs in the same transaction.
 type Store interface {
-	// Open takes a hold on a session and reads it. It creates the session if it does not
-	// exist. Other processes then get ErrHeld, until Release, or until the store decides
-	// that the holder is gone. Every hold has a new epoch.
+	// Open takes a hold on a session and reads the session. It creates the session if it
+	// does not exist. Other processes get ErrHeld until Release is called, or until the
+	// store decides that the holder is gone. Every hold has a new epoch.
 	Open(ctx context.Context, session string) (*Stored, error)
 	// Commit stores all of c or nothing, durably. It returns ErrFenced if the epoch is not
-	// the epoch of the current hold. It returns ErrConflict if the messages do not follow
-	// the last stored one, or if a call belongs to a message that is not stored. It returns
-	// hook.ErrQueueFull if there is no room for the jobs. After any other error, including
-	// a cancelled context, c may be stored or not. Open then reads the stored state.
+	// the epoch of the current hold. It returns ErrConflict if the numbers of the messages
+	// do not follow the last stored message, or if a call belongs to a message that is not
+	// stored. It returns hook.ErrQueueFull if there is no room for the jobs. After any
+	// other error, including a cancelled context, c may be stored or not. Open then reads
+	// the stored state.
 	//
 	// After Commit has returned, the caller may reuse the commit, its slices and its state.
-	// It must not change messages, inputs and results.
+	// It must not change the messages, inputs and results in the commit.
 	Commit(ctx context.Context, c *Commit) error
 	// Release releases the hold on a session. It does nothing if the epoch is not the
 	// current one.
@@ -40,10 +41,10 @@ type Store interface {
 	// first. It yields ErrNotFound if the session does not exist. It needs no hold.
 	Read(ctx context.Context, session string, after int64) iter.Seq2[*Message, error]
 	// Decide stores the decision about a pending approval. An approval can be decided only
-	// once. Decide needs no hold, because a person decides while the session is parked or
-	// waits. If [Approval.Accepts] returns an error, Decide returns this error and the
-	// stored approval, which says who decided first. Decide returns ErrNotFound if the
-	// approval does not exist.
+	// once. Decide needs no hold, because a person may decide in another process. If
+	// [Approval.Accepts] returns an error, Decide returns this error and the stored
+	// approval, which says who decided first. Decide returns ErrNotFound if the approval
+	// does not exist.
 	Decide(ctx context.Context, d Decision) (Approval, error)
 }
 
@@ -78,8 +79,8 @@ type SessionFilter struct {
 	// has a label with an empty value.
 	Labels map[string]string
 	// After continues a listing. It is the [SessionInfo.Cursor] of the last session of the
-	// previous page. Sessions that are created or changed between two pages do not shift
-	// the pages: only a new listing has them, at its beginning. Defaults to the first page.
+	// previous page. A session that is created or changed between two pages does not appear
+	// on later pages. It comes first in a new listing. Defaults to the first page.
 	After string
 	// Limit is the maximum number of sessions. Defaults to all.
 	Limit int
@@ -88,8 +89,7 @@ type SessionFilter struct {
 // SessionInfo describes a session in a list.
 type SessionInfo struct {
 	ID string `json:"id"`
-	// Created is the time of the first commit or Open, and Changed the time of the last
-	// one.
+	// Created is the time of the first Open or commit. Changed is the time of the last one.
 	Created time.Time `json:"created"`
 	Changed time.Time `json:"changed"`
 	// Last is the number of the last message. It is 0 if there is none.
@@ -147,24 +147,24 @@ type Commit struct {
 	Messages []*Message
 	// Amended replaces the last message of the session and has the same number. It is a
 	// response that was stored before hooks checked its calls. Now it has the inputs that
-	// the hooks rewrote. Commit returns ErrConflict if the message is not the last one
-	// before this commit. Nil changes no message.
+	// the hooks rewrote. Commit returns ErrConflict if Amended has another number than the
+	// last stored message. Nil changes no message.
 	Amended *Message
 	// Calls replace stored calls with the same Message and Index.
 	Calls []CallRecord
-	// Approvals replace pending approvals with the same ID. An approval that is already
-	// decided does not change, and there is no error.
+	// Approvals replace pending approvals with the same ID. If the stored approval is
+	// already decided, Commit does not change it and returns no error.
 	Approvals []Approval
 	// Runs are records of hook runs, for the journal.
 	Runs []hook.Run
-	// Jobs are enqueued in the same transaction. They do not include jobs of hooks: those
-	// come through the Queue, with their own records.
+	// Jobs are enqueued in the same transaction. They do not include the jobs of hooks:
+	// Belay adds these to the Queue.
 	Jobs []hook.Job
 	// State replaces the session's state. Nil keeps the stored state.
 	State *SessionState
 	// Queued is the id of the queued turn that begins with this commit. The store removes
-	// it from the queue. Commit returns ErrConflict if the turn is not in the queue. Only a
-	// [TurnStore] gets it; for other stores it is empty.
+	// this turn from the queue. Commit returns ErrConflict if the turn is not in the queue.
+	// Queued is always empty if the store is not a [TurnStore].
 	Queued string
 }
 
@@ -199,8 +199,8 @@ type SessionState struct {
 
 // Ending says why a turn ended.
 type Ending struct {
-	// By is the hook that blocked the turn. Why is the beginning of the hook's reason, or
-	// of the error.
+	// By is the hook that blocked the turn. Why is the beginning of the hook's reason or of
+	// the error's text.
 	By  string `json:"by,omitempty"`
 	Why string `json:"why,omitempty"`
 }
@@ -239,7 +239,8 @@ type TurnState struct {
 	Unjudged bool `json:"unjudged,omitempty"`
 	// Continuations is how many times hooks of turn.stop have made the turn continue.
 	Continuations int `json:"continuations,omitempty"`
-	// Ended says how the turn ended. It is set until the end phases have fired.
+	// Ended says how the turn ended. It is set when the turn has ended but its end phases
+	// have not fired yet.
 	Ended EndReason `json:"ended,omitempty"`
 	// Answer is the JSON Schema of the final answer. It is empty if the turn needs no
 	// structured output.
@@ -249,8 +250,8 @@ type TurnState struct {
 	// Warned says that Belay has warned the model about repeating calls.
 	Warned bool `json:"warned,omitempty"`
 	// Children is the part of Usage that subagents have used in the open step, by the ids
-	// of their turns. After a crash, Belay uses it to add the usage of children that was
-	// not counted yet.
+	// of their turns. After a crash, Belay uses it to add the usage of children that Usage
+	// does not include yet.
 	Children map[string]Usage `json:"children,omitempty"`
 }
 
@@ -268,8 +269,8 @@ type ParkedCall struct {
 //	judged ──▶ parked ──▶ started ──▶ done
 //	   └──────────────────────┴────────▶
 //
-// If a process ends while a call is started, the call runs again only if its tool is
-// idempotent.
+// If a process ends while a call is started, the call runs again after Resume only if its
+// tool is idempotent.
 type CallState string
 
 // The states of a call.

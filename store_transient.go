@@ -10,8 +10,8 @@ import (
 )
 
 // transientStore is the store of an agent without Options.Store. It keeps sessions in
-// memory until the agent is closed. Package store/memstore can also keep records and jobs,
-// and serve several agents.
+// memory until the agent is closed. Package store/memstore also keeps records and jobs in
+// memory, and several agents can share it.
 type transientStore struct {
 	mu       sync.Mutex
 	epoch    int64

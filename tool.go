@@ -33,7 +33,7 @@ type TraitTool interface {
 // list of skills. It must be a tool of a StepToolExtension.
 type ListingTool interface {
 	Tool
-	// LeftOut says what is missing in the list. It is empty if the list is complete. The
+	// LeftOut says what is missing in the list. It returns "" if the list is complete. The
 	// agent reports the text once, as the diagnostic tool_listing.truncated.
 	LeftOut() string
 }
@@ -55,9 +55,9 @@ type ToolTraits struct {
 	// MaxResult limits the text of a result, in characters. Defaults to the agent's limit.
 	MaxResult int
 	// NeedsAuthorizer says that the tool is dangerous without a permission check, such as a
-	// shell. An agent without Options.Authorizer refuses the tool. MCP tools and the tools of
-	// bundles do not have it: whoever declares the server, or adds the RouteExtension,
-	// decides about them. Defaults to false.
+	// shell. An agent without Options.Authorizer refuses the tool. MCP tools and the tools
+	// of bundles never have this trait: you accept them when you declare the server or add
+	// the RouteExtension. Defaults to false.
 	NeedsAuthorizer bool
 }
 
@@ -72,16 +72,16 @@ type Invocation struct {
 	Session, Turn string
 	Step          int
 	Agent         string
-	// Wait is the name that the tool passed to [Park]. It is empty unless the call is
-	// resumed.
+	// Wait is the name that the tool passed to [Park]. It is set only when the call is
+	// resumed after the tool has parked it.
 	Wait string
 
 	turn     *turn
 	controls *Controls
 }
 
-// Key returns an idempotency key, such as payment services ask for: 64 characters that
-// differ for every two calls, and stay the same when the call runs again after a crash.
+// Key returns an idempotency key, as payment services need it. The key has 64 characters.
+// Every call has a different key. A call that runs again after a crash has the same key.
 func (i *Invocation) Key() string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d %q", i.Session, i.Turn, i.Step, i.ID))
 	return hex.EncodeToString(sum[:])
@@ -126,15 +126,16 @@ func (e *parkError) Error() string { return "the call waits for " + e.Wait }
 func Park(wait string) error { return &parkError{wait} }
 
 // AbandonTool is a Tool that keeps something open while a call is parked, such as the
-// session of a subagent. Other tools do not learn that a parked call will never continue.
+// session of a subagent. Belay tells only an AbandonTool that a parked call will never
+// continue.
 type AbandonTool interface {
 	Tool
 	// Abandon is called for a call that has begun and will not continue. The call was
-	// parked, or was running when its process ended. Then the turn was ended or the call
-	// was denied. The call's Wait is the name that the tool passed to [Park], if any.
+	// parked, or was running when its process ended, and then somebody ended the turn or
+	// denied the call. The call's Wait is the name that the tool passed to [Park], if any.
 	//
-	// Abandon may be called more than once, and for calls that have nothing open. Belay
-	// logs an error and emits it as an event. The error does not change the result of the
-	// call.
+	// Abandon may be called more than once, and for calls that have nothing open. If
+	// Abandon returns an error, Belay logs it and emits it as an event. The result of the
+	// call does not change.
 	Abandon(ctx context.Context, call *Invocation) error
 }

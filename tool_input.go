@@ -36,8 +36,9 @@ func (t *boundTool) validate(input json.RawMessage) []string {
 	return found
 }
 
-// rejected returns the values that the Go types of the input reject. It runs before gates
-// and approvals, so that nobody is asked about a call that cannot run.
+// rejected returns the values that the Go types of the input cannot decode. validate
+// calls it before gates and approvals, so that nobody is asked about a call that cannot
+// run.
 func (t *boundTool) rejected(input json.RawMessage) []string {
 	if t.input == nil {
 		return nil

@@ -16,7 +16,7 @@ type Turn struct {
 	Answer json.RawMessage `json:"answer,omitempty"`
 	Steps  int             `json:"steps"`
 	Usage  Usage           `json:"usage"`
-	// By and Why say who blocked the turn, or what went wrong.
+	// By and Why say who ended the turn and why, or what went wrong.
 	By  string `json:"by,omitempty"`
 	Why string `json:"why,omitempty"`
 	// Waits lists everything that a parked turn waits for, with the inputs of the calls:

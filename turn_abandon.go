@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// abandonCalls calls Abandon of the tools whose calls began but got their result without
-// the tool.
+// abandonCalls calls Abandon of tools whose calls had begun and then got a result that
+// does not come from the tool, such as a denial.
 func (t *turn) abandonCalls(b *batch) {
 	given := func(c *call) bool { return c.begun && c.result != nil }
 	if !slices.ContainsFunc(b.calls, given) {

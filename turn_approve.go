@@ -15,8 +15,9 @@ import (
 // approvalPrefix is the prefix of the ids of approvals.
 const approvalPrefix = "ap-"
 
-// askApproval asks whether a call may run. If a grant covers the call, nobody is asked.
-// Otherwise hooks that may approve instead of a person are asked first, and then a person.
+// askApproval asks whether a call may run. If a grant covers the call, askApproval asks
+// nobody. Otherwise it first fires approval.request, whose hooks may decide instead of a
+// person. If they do not decide, Options.OnAsk says what happens.
 func (t *turn) askApproval(c *call, a Authorization) {
 	left, by := t.stillAsked(c, t.session.state.Grants)
 	granted := len(left) == 0 && len(by) > 0
@@ -61,14 +62,14 @@ func (t *turn) askApproval(c *call, a Authorization) {
 }
 
 // mayAllow reports whether a hook may approve instead of a person. If a child's questions
-// go to its parent, only the parent's hooks may approve. Otherwise the child's hooks could
-// approve calls that the parent wants to be asked about.
+// go to its parent, only hooks of the parent may approve. Otherwise hooks of the child
+// could approve calls in place of the parent's user.
 func (t *turn) mayAllow(subscription string) bool {
 	return t.asking() == t || t.snap.Inherited(ApprovalRequest, subscription)
 }
 
-// decidedUnasked handles a decision that needed no person. It emits the approval's events
-// anyway, if the call is already stored.
+// decidedUnasked handles a decision that needed no person. If the call is already stored,
+// it still emits both events of the approval.
 func (t *turn) decidedUnasked(c *call, d Decision) {
 	if c.stored {
 		t.emitApproval(EventApprovalRequested, c)
@@ -144,7 +145,7 @@ func (t *turn) approve(b *batch) error {
 		return nil
 	}
 	q := &inquiry{open: make(map[*call]openQuestion, len(asking))}
-	if !b.isDirect() { // its approval is not in the store
+	if !b.isDirect() { // the approval of a directive's call is not in the store
 		defer q.heed(t)()
 	}
 	t.forEach(asking, func(t *turn, c *call) { t.askPerson(c, q) }, func(t *turn, c *call, sudden any) {
@@ -162,7 +163,7 @@ func (t *turn) commitAsked(b *batch, waits bool) error {
 	return t.commit(nil, b.records(waits), b.approvals())
 }
 
-// askPerson calls the approver. Everything except a clear approval of this input is a
+// askPerson calls the approver. Anything but an approval of exactly this input is a
 // denial.
 func (t *turn) askPerson(c *call, q *inquiry) {
 	expiring, cancel := context.WithDeadline(t.ctx, c.approval.Expires)
@@ -214,8 +215,8 @@ func (t *turn) question(c *call) Question {
 	return q
 }
 
-// askApprover calls the approver on its own goroutine. An approver that waits for a
-// terminal may ignore the end of ctx. Then askApprover stops waiting for it.
+// askApprover calls the approver on its own goroutine. When ctx ends, askApprover
+// returns, even if the approver still waits for input from a terminal.
 func (t *turn) askApprover(ctx context.Context, q Question) (Decision, error) {
 	if ctx.Err() != nil {
 		return Decision{}, context.Cause(ctx)
@@ -241,7 +242,7 @@ func (t *turn) askApprover(ctx context.Context, q Question) (Decision, error) {
 	case <-ctx.Done():
 	}
 	select {
-	case a := <-done: // an answer at the same moment still counts
+	case a := <-done: // use an answer that arrived when ctx ended
 		return a.decision, a.err
 	default:
 		return Decision{}, context.Cause(ctx)

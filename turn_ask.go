@@ -59,11 +59,11 @@ func (t *turn) ask() (response, delivered *Message, err error) {
 	}
 }
 
-// longestWait is the maximum time that a turn waits because a provider asks it to.
+// longestWait is the maximum pause before a retry that a provider may request.
 const longestWait = 10 * time.Minute
 
-// waitToRetry waits until a failed attempt can be repeated. It returns the error if the
-// attempt must not be repeated.
+// waitToRetry waits until the turn may repeat a failed attempt. It returns an error if
+// the turn must not repeat the attempt.
 func (t *turn) waitToRetry(attempt int, err error) error {
 	var failure *ModelError
 	switch {
@@ -129,9 +129,9 @@ func (t *turn) attempt(number int) (response, delivered *Message, err error) {
 	return t.message(answer), delivered, nil
 }
 
-// withReminders returns the conversation followed by the reminders of one request, and the
-// message with those reminders that are stored. It does not copy the history, except to
-// make room for ephemeral reminders.
+// withReminders returns the conversation followed by the reminders of one request, and
+// the message that will be stored, with all reminders except the ephemeral ones. It
+// copies the history only if there are ephemeral reminders.
 func (t *turn) withReminders(d delivery) (messages []*Message, delivered *Message) {
 	messages = t.session.messages
 	if len(d.stored) > 0 {

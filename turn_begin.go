@@ -91,8 +91,8 @@ func (t *turn) run(how func(*turn) EndReason) {
 	t.finish(t.open(how))
 }
 
-// recoverPanic must be deferred. If the turn panicked or called runtime.Goexit, it ends the
-// turn.
+// recoverPanic must be called with defer. If the turn panicked or called runtime.Goexit,
+// recoverPanic ends the turn.
 func (t *turn) recoverPanic(finish func(EndReason)) {
 	if t.end.result != nil {
 		return
@@ -147,7 +147,7 @@ func (t *turn) begin() {
 	s := t.session
 	s.state.Turns++
 	s.state.Agent = t.agent.opts.Name
-	// The number shows which turn of the session it is. The rest makes the id unique even
+	// The id begins with the number of the turn. The suffix is unique. It keeps ids apart
 	// if an earlier turn with the same number was never stored.
 	id := strconv.AppendInt(make([]byte, 0, 32), int64(s.state.Turns), 10)
 	id = strconv.AppendUint(append(id, t.agent.serial...), t.agent.turns.Add(1), 36)
@@ -155,7 +155,7 @@ func (t *turn) begin() {
 	if t.wanted != nil {
 		t.own.Answer = t.wanted.schema
 	}
-	s.state.Turn, t.text = &t.own, "" // an interrupted turn may have left its text
+	s.state.Turn, t.text = &t.own, "" // t.text may still be the text of an interrupted turn
 	t.useState(&t.own)
 	t.write.clean = false
 	t.emit(Event{Kind: EventTurnStart})

@@ -36,7 +36,7 @@ func (c *boundContext) end() {
 	}
 }
 
-// Deadline returns the parent's deadline, or the context's own if that is earlier.
+// Deadline returns the earlier of the parent's deadline and the context's own deadline.
 func (c *boundContext) Deadline() (time.Time, bool) {
 	if earlier, ok := c.Context.Deadline(); ok && earlier.Before(c.deadline) {
 		return earlier, true
@@ -44,7 +44,8 @@ func (c *boundContext) Deadline() (time.Time, bool) {
 	return c.deadline, true
 }
 
-// Done returns the channel. The first call makes it.
+// Done returns the channel of the real context, and makes the real context if there is
+// none yet.
 func (c *boundContext) Done() <-chan struct{} {
 	made := c.made.Load()
 	if made == nil {
@@ -79,8 +80,8 @@ func (c *boundContext) Err() error {
 	}
 }
 
-// Value returns a value of the real context, if there is one. So derived contexts find the
-// real context.
+// Value returns a value of the real context, if the real context exists. The context
+// package needs this to connect derived contexts with the real context.
 func (c *boundContext) Value(key any) any {
 	if _, ok := key.(callKey); ok && c.call != nil {
 		return c.call

@@ -24,7 +24,8 @@ const (
 	rememberedSome = 64
 )
 
-// apart returns the id, or a new id if another call of the conversation has the same one.
+// apart returns the id, or a new id if an earlier call of the conversation has the same
+// id.
 func (c *callIDs) apart(id string, conversation []*Message) string {
 	if len(id) >= randomLength {
 		return id

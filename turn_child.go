@@ -23,12 +23,13 @@ type lineage struct {
 	depth    int // 1 for a child of the main agent
 	isolated bool
 	// grace is how long a cancelled child may take to return. It is shorter than the
-	// parent's. So each level can report the level below before its own parent stops
-	// waiting for it.
+	// parent's grace. So the parent can still report that the child did not return, before
+	// the parent's own caller stops waiting.
 	grace time.Duration
 	// turn and session are the parent's usage when the child began.
 	turn, session Usage
-	// counted says that the child's turns add their usage to the parent themselves.
+	// counted says that the child is a Belay agent in this process. Its turns then add
+	// their usage to the parent.
 	counted atomic.Bool
 	// over says that the child's end was reported. Later events are dropped.
 	over atomic.Bool
@@ -42,13 +43,13 @@ func lineageOf(ctx context.Context) *lineage {
 }
 
 // Child runs a turn of a subagent, between subagent.start and subagent.stop. The function
-// take runs the turn. It must use the context that it gets. Then the parent's hooks, floor,
-// scope and budget apply to the child too, and the parent's Approver and Asker get its
-// questions. The events that take yields also go to the parent's stream.
+// take runs the turn. It must use the context that it gets, so that the parent's hooks,
+// floor, scope and budget apply to the child too, and the parent's Approver and Asker get
+// its questions. Child also sends the events that take yields to the parent's stream.
 //
-// Child returns the child's turn if the turn ended normally or parked. If it parked, the
-// tool should park too, and call Child again when the tool is resumed. In all other cases,
-// and soon after ctx ends, Child returns a [*ChildError].
+// Child returns the child's turn if the turn ended normally or parked. If the turn
+// parked, your tool should park too, and call Child again when it is resumed. In all
+// other cases Child returns a [*ChildError]. It also does so soon after ctx ends.
 func (c *Controls) Child(ctx context.Context, child Child, take func(ctx context.Context) iter.Seq2[Event, error]) (*Turn, error) {
 	l, err := c.descend(&child)
 	if err != nil {
@@ -239,9 +240,9 @@ func (r *childRun) main(ctx context.Context, take func(ctx context.Context) iter
 	r.err = failure
 }
 
-// place sets the run, the parent and the depth of an event. A remote runner counts the
-// depth from itself: its events are moved below the child's run. Events of the child's own
-// children are already correct.
+// place sets the run, the parent and the depth of an event. A remote runner knows neither
+// its parent nor its depth, so place moves its events below the child's run. Events of
+// local children are already correct.
 func (r *childRun) place(e *Event) {
 	l := r.lineage
 	switch {
@@ -320,8 +321,8 @@ func (r *childRun) stays() bool {
 	return stays
 }
 
-// childMissing returns why a child could not be resumed. It returns nil if no child has
-// this problem.
+// childMissing returns why a child could not be resumed. It returns nil if all children
+// could be resumed.
 func (t *turn) childMissing() error {
 	t.wishes.mu.Lock()
 	defer t.wishes.mu.Unlock()
@@ -362,8 +363,8 @@ func (t *turn) findModel(name string) (Model, error) { //nolint:ireturn // which
 	return at.agent.findModel(t.ctx, name)
 }
 
-// asking returns the turn whose agent asks people. That is the highest parent that the
-// child's questions go to.
+// asking returns the turn whose agent asks people: the highest parent that gets the
+// child's questions, or the turn itself.
 func (t *turn) asking() *turn {
 	for t.lineage != nil && !t.lineage.isolated {
 		t = t.lineage.parent

@@ -24,11 +24,11 @@ func (t *turn) commit(messages []*Message, calls []CallRecord, approvals []Appro
 	return t.store()
 }
 
-// store fills in the rest of t.write.commit and stores it. If the commit has no state, it
-// stores the state of the session.
+// store fills in the other fields of t.write.commit and stores the commit. If the commit
+// has no state, it stores the state of the session.
 func (t *turn) store() (err error) {
 	s := t.session
-	c := &t.write.commit // Commit does not keep it
+	c := &t.write.commit // the store does not keep c after Commit
 	messages := c.Messages
 	now := time.Now()
 	for i, m := range messages {
@@ -79,7 +79,7 @@ func (t *turn) store() (err error) {
 		s.messages, messages = t.request.placed, messages[1:] // a sent request shares this array, so its last element must not be written again
 	}
 	if s.messages == nil {
-		s.messages = make([]*Message, 0, 4) // a turn with one call needs four
+		s.messages = make([]*Message, 0, 4) // a turn with one call has four messages
 	}
 	s.messages = append(s.messages, messages...)
 	t.request.placed = nil
@@ -93,8 +93,8 @@ func (t *turn) store() (err error) {
 	return t.emitRuns(c.Runs)
 }
 
-// unstoredUsage is the usage of a turn whose last commit failed. The turn's responses have
-// cost money. If this process resumes the turn, their usage is added.
+// unstoredUsage is the usage of a turn whose last commit failed. The responses have cost
+// money all the same. So addUnstored adds their usage if this process resumes the turn.
 type unstoredUsage struct {
 	turn           string
 	stored, really Usage
@@ -114,9 +114,9 @@ func (a *Agent) keepUnstored(session string, u unstoredUsage) {
 	a.unstored[session] = u
 }
 
-// addUnstored adds the usage that a failed commit did not store to a resumed turn. It adds
-// nothing if the stored usage has changed: then the commit was stored after all, or another
-// process has resumed the turn.
+// addUnstored adds to a resumed turn the usage that a failed commit did not store. If the
+// stored usage has changed, it adds nothing: either the commit was stored after all, or
+// another process has resumed the turn.
 func (a *Agent) addUnstored(session string, state *TurnState) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -156,10 +156,10 @@ func (t *turn) commitUnjudged(response, delivered *Message) error {
 	return t.commit(append(messages, response), nil, nil)
 }
 
-// commitResponse stores a response, unless commitUnjudged has stored it. It also stores the
-// reminders that were sent with the request, and the states of the calls. A call that will
-// run now is stored as started. If a person must answer first, or a slow hook of model.post
-// must run first, the call is not stored as started yet.
+// commitResponse stores a response, unless commitUnjudged has stored it. It also stores
+// the reminders that were sent with the request, and the states of the calls. A call that
+// will run now is stored as started. If the call must first wait for a person or for a
+// slow hook of model.post, it is not stored as started yet.
 func (t *turn) commitResponse(delivered *Message, b *batch) error {
 	messages := t.write.carried[:0]
 	if delivered != nil {

@@ -47,12 +47,12 @@ func (t *turn) window() int {
 	return t.model.info.Window
 }
 
-// size returns how many tokens the next request will have. It is the model's count for the
-// last request and response, plus an estimate for later messages.
+// size returns how many tokens the next request will have. It is the sum of the model's
+// own count for the last request and response, and an estimate for later messages.
 func (t *turn) size() int {
 	since, summed := 0, int64(0)
 	if first := t.session.messages; len(first) > 0 && first[0].IsCompaction {
-		summed = first[0].Seq // counts before the summary include the summarized messages
+		summed = first[0].Seq // usage of earlier responses includes the summarized messages
 	}
 	for _, m := range slices.Backward(t.session.messages) {
 		if m.Usage != nil && m.Turn != "" && !m.IsCompaction && m.Seq > summed {
@@ -66,7 +66,7 @@ func (t *turn) size() int {
 // charactersPerToken is a rough estimate, for text that no model has counted yet.
 const charactersPerToken = 4
 
-// characters returns the size of a message's text in bytes.
+// characters returns the size of a message's text, counted in bytes.
 func (m *Message) characters() int {
 	n := 0
 	for i := range m.Parts {
@@ -92,8 +92,8 @@ func (t *turn) compactNow() error {
 	return t.compact("forced")
 }
 
-// compact summarizes the context. The store keeps everything; the context starts again at
-// the summary. If it fails, nothing has changed.
+// compact summarizes the context. The store keeps all messages, but the context now
+// begins with the summary. If compact fails, the context does not change.
 func (t *turn) compact(trigger string) error {
 	before, count := t.size(), len(t.session.messages)
 	if count == 0 {
@@ -134,7 +134,7 @@ func (t *turn) compact(trigger string) error {
 	return err
 }
 
-// storeSummary stores a summary. From then on, the context begins with it.
+// storeSummary stores a summary. From then on, the context begins with the summary.
 func (t *turn) storeSummary(summary *Message) error {
 	kept := slices.DeleteFunc(slices.Clone(t.session.messages), func(m *Message) bool {
 		return summary.Keep == 0 || m.Seq < summary.Keep || m.IsCompaction
@@ -146,8 +146,9 @@ func (t *turn) storeSummary(summary *Message) error {
 	return nil
 }
 
-// keepFrom returns the number of the first message that compaction keeps. Compaction keeps
-// the messages that the model has not answered yet. 0 means that it keeps none.
+// keepFrom returns the number of the first message that compaction keeps. Compaction
+// usually keeps the messages that the model has not answered yet. 0 means that it keeps
+// no message.
 func (t *turn) keepFrom(trigger string) int64 {
 	messages := t.session.messages
 	from := len(messages)

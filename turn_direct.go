@@ -13,10 +13,9 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// AddSection adds a section to the system prompt of this turn. It is merged with the
-// sections of hooks at turn.pre_prompt_compile, behind those of the same Order and within
-// the same limits. A turn that is resumed keeps it. The next turn does not have it. From is
-// filled in.
+// AddSection adds a section to the system prompt of this turn. The section comes after
+// sections of hooks that have the same Order, and the same limits apply. A resumed turn
+// keeps the section. The next turn does not have it. AddSection sets From.
 func (c *Controls) AddSection(s PromptSection) error {
 	if err := c.enter("add section"); err != nil {
 		return err
@@ -35,18 +34,18 @@ func (c *Controls) AddSection(s PromptSection) error {
 	return nil
 }
 
-// RunTool runs a tool as if the model had called it, and returns its result. Interceptors,
-// the hooks at tool.pre, tool.post and tool.denied, the Authorizer and approvals apply as for
-// a call of the model. A call that is refused has a result that says why, with its Class. An
-// empty input is {}.
+// RunTool runs a tool as if the model had called it, and returns its result.
+// Interceptors, the hooks at tool.pre, tool.post and tool.denied, the Authorizer and
+// approvals apply as they do to a call of the model. A refused call has a result that
+// says why, and a Class. An empty input means {}.
 //
-// The call is not part of the transcript, and nothing of it is stored before the message is:
-// use Append or a Reply to keep the result. The turn policies of this message do not apply
-// yet. An approval is asked of the Approver only.
+// The call is not part of the transcript. Use Append or a Reply to keep the result. The
+// turn policies of this message do not apply yet. Only the Approver is asked for
+// approval.
 //
-// It is an error if the call would park the turn: nobody can be asked now ([AskPark]), or
-// the tool itself parks. If a hook or the Authorizer halts the call, or a hook at tool.post
-// that fails closed fails, RunTool returns an error and the turn ends when the directive
+// RunTool returns an error if the call would park the turn, because of [AskPark] or
+// because the tool parks. If a hook or the Authorizer halts the call, or if a hook at
+// tool.post fails closed, RunTool returns an error, and the turn ends when the directive
 // returns. A tool cannot use RunTool.
 func (c *Controls) RunTool(name string, input json.RawMessage) (Result, error) {
 	if err := c.enter("run tool"); err != nil {
@@ -63,8 +62,8 @@ func (c *Controls) RunTool(name string, input json.RawMessage) (Result, error) {
 	return result, nil
 }
 
-// runDirect runs a call that does not come from the model. It takes the path of the model's
-// calls, except that nothing is stored.
+// runDirect runs a call that does not come from the model. The call is checked and run
+// like a call of the model, but nothing is stored.
 func (t *turn) runDirect(said *submitted, name string, input json.RawMessage) (Result, error) {
 	t.refresh()
 	t.directing = true
@@ -121,11 +120,11 @@ func directCall(name string, input json.RawMessage) *CallPart {
 	return part
 }
 
-// isDirect reports whether a directive makes the calls. Nothing of them is stored.
+// isDirect reports whether a directive makes the calls. Such calls are not stored.
 func (b *batch) isDirect() bool { return len(b.calls) > 0 && b.calls[0].direct }
 
-// refuseToPark refuses a direct call that waits for something that may come after this
-// process has ended. The message is not stored yet, so there is no turn to park.
+// refuseToPark refuses a direct call that would have to wait for longer than this process
+// may live. The message is not stored yet, so there is no turn to park.
 func (t *turn) refuseToPark(c *call) error {
 	switch {
 	case c.result != nil || c.state != CallParked:
@@ -142,7 +141,7 @@ func (t *turn) refuseToPark(c *call) error {
 	}
 }
 
-// addSections adds the sections of directives to those of hooks.
+// addSections adds the sections of directives to the sections of hooks.
 func (t *turn) addSections(more []PromptSection) {
 	if len(more) == 0 {
 		return

@@ -66,7 +66,7 @@ func (t *turn) endDirect(said *submitted) EndReason {
 	}
 }
 
-// direct runs one directive. Its DirectiveUse is filled in from the whole message.
+// direct runs one directive. It fills in use from the whole message.
 func (t *turn) direct(said *submitted, b *boundName, use *DirectiveUse) error {
 	t.emit(Event{Kind: EventHookInvoked, Text: b.Name, Invoked: &InvokedEvent{Name: b.Name, Source: SourceUser}})
 	use.Name, use.Text, use.Parts, use.Controls = b.Name, said.text, slices.Clone(said.parts), &Controls{turn: t, said: said, by: "/" + b.Name}

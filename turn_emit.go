@@ -14,8 +14,9 @@ type turnOutbox struct {
 	silent bool // emit does nothing
 }
 
-// emit sends an event to the turn's stream, which sets the pace, and to the watchers. Only
-// lossless watchers set the pace too. The goroutines of the turn's calls may call it too.
+// emit sends an event to the turn's stream and to the watchers. It waits until the reader
+// of the stream, and each lossless watcher, can take the event. The goroutines of the
+// turn's calls may also call emit.
 func (t *turn) emit(e Event) {
 	if !t.hasAudience() {
 		return

@@ -15,8 +15,9 @@ type turnEnd struct {
 	result   *Turn
 }
 
-// markEnd makes the next commit the last one of the turn. If an end phase has handlers, the
-// turn stays in the session's state until they have run.
+// markEnd records in the session's state how the turn ends, for the next commit. If no
+// end phase has handlers, it already removes the turn from the session's state. Otherwise
+// the turn stays there until the handlers have run.
 func (t *turn) markEnd(end EndReason) {
 	if t.state.ID == "" || end == "" {
 		return
@@ -29,7 +30,7 @@ func (t *turn) markEnd(end EndReason) {
 	t.clearTurn(end)
 }
 
-// clearTurn removes the turn from the session's state.
+// clearTurn removes the turn from the session's state and records how it ended.
 func (t *turn) clearTurn(end EndReason) {
 	state := &t.session.state
 	if state.Turn == nil {
@@ -129,7 +130,7 @@ func (t *turn) fireEndPhases(end EndReason) {
 // report makes the result of the turn and emits its last events. It is the last action of a
 // turn.
 func (t *turn) report(end EndReason) {
-	t.session.wait.Store(nil) // an idle session is small
+	t.session.wait.Store(nil) // free the memory: the session may stay idle
 	if t.snap != nil {
 		if err := t.snap.Release(t.base); err != nil {
 			t.end.err = errors.Join(t.end.err, err)
@@ -151,7 +152,7 @@ func (t *turn) report(end EndReason) {
 	}
 	t.end.result = result
 	t.emitHeld()
-	if t.quiet || errors.Is(t.end.err, ErrNoTurn) { // there was no turn to report
+	if t.quiet || errors.Is(t.end.err, ErrNoTurn) { // no turn was run
 		return
 	}
 	if end == EndError {

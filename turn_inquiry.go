@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// inquiry holds the questions that the approver gets at the same time. The answer to one
-// question may create a grant that answers others. Somebody else may also decide a
-// question.
+// inquiry holds the questions that wait for the approver at the same time. The answer to
+// one question may create a grant that also answers others. Another process may also
+// decide one.
 type inquiry struct {
 	mu    sync.Mutex
 	open  map[*call]openQuestion
@@ -21,7 +21,7 @@ type openQuestion struct {
 	withdraw context.CancelCauseFunc
 }
 
-// answeredError is the cancel cause of a question that needs no answer any more.
+// answeredError is the cancel cause of a question that already has an answer.
 type answeredError struct {
 	decision  Decision
 	elsewhere bool
@@ -34,8 +34,8 @@ func (e *answeredError) Error() string {
 	return "an approval of another call also covers this one"
 }
 
-// begin opens the question about a call. If a grant already answers it, begin withdraws it
-// at once.
+// begin adds the question about a call. If a grant already answers the question, begin
+// withdraws it at once.
 func (q *inquiry) begin(t *turn, c *call, withdraw context.CancelCauseFunc) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -43,8 +43,8 @@ func (q *inquiry) begin(t *turn, c *call, withdraw context.CancelCauseFunc) {
 	q.withdraw(t, c)
 }
 
-// end closes the question about a call. It withdraws other questions that the call's new
-// grant answers.
+// end removes the question about a call, which has been answered. It withdraws other
+// questions that the call's new grant answers.
 func (q *inquiry) end(t *turn, c *call) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -58,7 +58,8 @@ func (q *inquiry) end(t *turn, c *call) {
 	}
 }
 
-// withdraw cancels the question about a call if grants answer all its askers.
+// withdraw cancels the question about a call if grants answer the questions of all its
+// askers.
 func (q *inquiry) withdraw(t *turn, c *call) {
 	if len(q.given) == 0 {
 		return
@@ -72,8 +73,8 @@ func (q *inquiry) withdraw(t *turn, c *call) {
 const heedEvery = time.Second
 
 // heed withdraws questions that somebody decides in another process, until the returned
-// function is called. If the store cannot list approvals, such a decision is found only
-// after the person has answered.
+// function is called. If the store cannot list approvals, the turn finds such a decision
+// only after the approver has answered.
 func (q *inquiry) heed(t *turn) (end func()) {
 	store, ok := t.agent.store.(ListStore)
 	if !ok {
@@ -122,7 +123,8 @@ func (q *inquiry) elsewhere(ctx context.Context, store ListStore, session string
 	}
 }
 
-// anyBut reports whether there is an open question that is not pending in the store.
+// anyBut reports whether the store has a decision about a question that is still open
+// here.
 func (q *inquiry) anyBut(pending map[string]bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// runBatch runs the calls that may run and stores their results. If a call must wait, the
-// turn is parked after those calls have ended that do not depend on the waiting one.
+// runBatch runs the calls that may run and stores their results. If a call must wait,
+// runBatch first runs the calls that need not wait for it, and then parks the turn.
 func (t *turn) runBatch(b *batch) EndReason {
 	if err := t.approveHere(b); err != nil {
 		return t.fail(err)
@@ -95,8 +95,8 @@ func (t *turn) park(b *batch) EndReason {
 	return EndParked
 }
 
-// serial reports whether the call must run alone. A waiting call whose tool is missing
-// counts as serial.
+// serial reports whether the call must run alone. A parked call whose tool is missing may
+// be serial, so serial reports true to be safe.
 func (c *call) serial() bool {
 	if c.tool == nil {
 		return c.state == CallParked
@@ -268,7 +268,7 @@ func (f *flight) run() {
 	f.result, f.err = f.tool.Call(&f.ctx, &f.call)
 }
 
-// classify converts what a tool returned into a result for the model.
+// classify converts the result and the error of a tool into a result for the model.
 func (r returned) classify(ctx, turn context.Context, bound time.Duration) (Result, error) {
 	_, parks := errors.AsType[*parkError](r.err)
 	switch {

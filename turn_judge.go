@@ -19,7 +19,7 @@ type batch struct {
 	amended *Message // set if the stored message must be replaced because calls were rewritten
 	calls   []*call
 	stored  []CallRecord  // the calls as they were stored last
-	unkept  error         // why the result of a single call could not be stored before tool.post
+	unkept  error         // why the store could not keep the result before tool.post, if the batch has one call
 	few     [2]*call      // room for two calls: most messages have no more
 	first   [1]CallRecord // room for one record
 }
@@ -29,9 +29,9 @@ type call struct {
 	Invocation
 	part  *CallPart
 	index int
-	// direct says that a directive makes the call: nothing of it is stored.
+	// direct says that a directive makes the call. Such a call is not stored.
 	direct bool
-	// cutOff says that the response reached its maximum length.
+	// cutOff says that the response with the call reached its maximum length.
 	cutOff bool
 	tool   *boundTool
 	state  CallState
@@ -41,11 +41,11 @@ type call struct {
 	rewriters []string
 	result    *Result
 	// around are the interceptors of the call, if intercepted is set. Interceptors that are
-	// added later do not see the call.
+	// added later do not apply to this call.
 	around      []*Interceptor
 	intercepted bool
 	// askers are the parts of the floor and the hooks that ask for approval: the floor
-	// first, then hooks in plan order. They are unknown if an earlier process checked the
+	// first, then hooks in plan order. The list is empty if an earlier process checked the
 	// call.
 	askers   []asker
 	places   string // where the call's paths led at the last permission check
@@ -55,8 +55,8 @@ type call struct {
 	tooLate  string // the approver's answer, if somebody else had already decided
 	// Resumes is the name that the tool passed to Park.
 	Resumes string
-	begun   bool // the tool may keep something open for the call
-	// returned is the tool's result while hooks of tool.post run. keep stores it.
+	begun   bool // the tool may hold resources for the call: see AbandonTool
+	// returned is the tool's result while hooks of tool.post run. call.keep stores it.
 	returned *Result
 	batch    *batch
 	run      *batchRun     // nil if the call runs on the turn's goroutine
@@ -112,8 +112,8 @@ func (t *turn) judge(response *Message) *batch {
 	return b
 }
 
-// amend replaces the batch's message by a copy. Others share the stored message, so it must
-// not change.
+// amend replaces the batch's message by a copy. Other goroutines share the stored
+// message, so it must not change.
 func (b *batch) amend() {
 	m := b.message
 	own := &Message{
@@ -131,7 +131,7 @@ func (b *batch) amend() {
 	b.message, b.amended = own, own
 }
 
-// applyHalt aborts the other calls of the batch if one of them ends the turn.
+// applyHalt aborts the other calls of the batch if one call was answered with Halt.
 func (t *turn) applyHalt(b *batch) {
 	if i := slices.IndexFunc(b.calls, func(c *call) bool { return c.halted }); i >= 0 {
 		t.end.by, t.end.why = b.calls[i].by, b.calls[i].why
@@ -165,8 +165,9 @@ func (t *turn) gather(b *batch) {
 	}
 }
 
-// judgeOne checks one call in this order: resolve the tool, check the scope, validate the
-// input, interceptors, hooks, validate again, floor, approval.
+// judgeOne checks one call in this order: find the tool, check the scope, validate the
+// input, call the interceptors, fire tool.pre, validate the input again, ask the floor,
+// ask for approval.
 func (t *turn) judgeOne(c *call) {
 	if !t.resolve(c) || !c.checkInput() {
 		t.reportDenied(c, "belay", c.result.Text)
@@ -282,7 +283,8 @@ func (t *turn) toolCall(c *call) ToolCall {
 	})}
 }
 
-// askHooks fires tool.pre. Rewriters run first, then gates get the rewritten input.
+// askHooks fires tool.pre. First the hooks that rewrite inputs run. Then the other hooks
+// get the rewritten input.
 func (t *turn) askHooks(c *call) (Authorization, bool) {
 	var a Authorization
 	if !ToolPre.Active(t.snap) {
@@ -307,8 +309,8 @@ func (t *turn) askHooks(c *call) (Authorization, bool) {
 }
 
 // askFloor asks the floor, and the floors of the parents, about the final input. The most
-// severe answer wins. So the floor's answer stands even if hooks are milder, and a child
-// may do no more than its parent.
+// severe answer wins. So hooks cannot weaken the floor's answer, and a child may do no
+// more than its parent.
 func (t *turn) askFloor(c *call, verdict Authorization) Authorization {
 	var askers []asker
 	var places []string
@@ -430,13 +432,13 @@ func (b *batch) free() int {
 }
 
 // records returns the records of the calls. A call that may run is recorded as started,
-// because it starts at once. There are two exceptions: something slow comes first (later is
-// true), or the call must wait for a parked call.
+// because it starts at once. There are two exceptions: later is true because something
+// slow comes first, or the call must wait for a parked call.
 func (b *batch) records(later bool) []CallRecord {
 	if len(b.calls) == 0 {
 		return nil
 	}
-	records := b.first[:] // its old content was stored
+	records := b.first[:] // the store has already saved the old content
 	if len(b.calls) > 1 {
 		records = make([]CallRecord, len(b.calls))
 	}

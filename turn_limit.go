@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// overspent returns which budget is used up: the agent's own or a parent's. It returns ""
-// if there is none.
+// overspent returns which budget is used up, the agent's own or a parent's. It returns ""
+// if no budget is used up.
 func (t *turn) overspent() string {
 	if why := t.agent.opts.Budget.spent(t.state.Usage, t.session.state.Usage.add(t.state.Usage)); why != "" {
 		return why
@@ -52,8 +52,8 @@ func (t *turn) limiters(all []limiter) []limiter {
 	return all
 }
 
-// limitedTools is a toolset without the tools that parents may not use. The agent reuses it
-// until the tools or the parents change.
+// limitedTools is a toolset in which the tools that a parent may not use are out of
+// scope. The agent reuses it until the tools or the parents change.
 type limitedTools struct {
 	of  *toolset
 	by  []limiter
@@ -64,7 +64,8 @@ type limitedTools struct {
 // with and without step tools.
 const mostLimited = 4
 
-// limited returns the tools without those that a parent may not use.
+// limited returns the toolset in which the tools that a parent may not use are out of
+// scope.
 func (t *turn) limited(tools *toolset) *toolset {
 	if t.lineage == nil {
 		return tools
@@ -89,7 +90,7 @@ func (t *turn) limited(tools *toolset) *toolset {
 	return now.set
 }
 
-// cut returns the tools. Those that a parent may not use are out of scope.
+// cut returns the tools, and marks the tools that a parent may not use as out of scope.
 func cut(tools []*boundTool, by []limiter) []*boundTool {
 	tools = slices.Clone(tools)
 	for i, b := range tools {

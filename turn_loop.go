@@ -35,8 +35,8 @@ type turn struct {
 	end     turnEnd
 
 	wishes      wishes
-	quiet       bool // it is housekeeping, such as a compaction on demand, and not a turn
-	directing   bool // the call that is being checked and run is a directive's
+	quiet       bool // not a real turn, but housekeeping such as Session.Compact
+	directing   bool // a directive is running a tool: see Controls.RunTool
 	diagnostics []hook.Diagnostic
 	text        string // the model's last text
 	recent      []fingerprint
@@ -61,8 +61,8 @@ func (t *turn) user(text string, parts []Part) EndReason {
 	return t.steps()
 }
 
-// endInterrupted ends an earlier turn that was interrupted. Its open calls get results that
-// say so.
+// endInterrupted ends an earlier turn that was interrupted. Its calls without results get
+// results that report the interruption.
 func (t *turn) endInterrupted() EndReason {
 	switch open := t.session.state.Turn; {
 	case open == nil:
@@ -238,13 +238,13 @@ func (t *turn) announce(b *batch) {
 	t.announceCalls(b)
 }
 
-// announceCalls emits the events of calls that were checked, and of the results that some
-// of them have already.
+// announceCalls emits the events of checked calls, and of results that some of these
+// calls already have.
 func (t *turn) announceCalls(b *batch) {
 	for _, c := range b.calls {
 		c.stored = true
 		t.emit(Event{Kind: EventToolUse, Call: c.part, unstored: c.direct})
-		if c.approval != nil && c.approval.Decided != nil { // by a hook, or because nobody can be asked
+		if c.approval != nil && c.approval.Decided != nil { // decided without a person: by a grant, a hook or AskDeny
 			t.emitApproval(EventApprovalRequested, c)
 			t.emitApproval(EventApprovalDecided, c)
 		}
@@ -260,8 +260,7 @@ func (t *turn) emitResults(b *batch) {
 	}
 }
 
-// keepNote keeps the reminders of an observe phase. A failure of such a phase is only
-// logged.
+// keepNote keeps the reminders of an observe phase. It only logs a failure of the phase.
 func (t *turn) keepNote(n Note, diagnostics []hook.Diagnostic, err error) {
 	t.keepAside(Aside{Note: n}, diagnostics)
 	if err != nil {

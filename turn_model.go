@@ -16,7 +16,8 @@ import (
 // see [Options.Models].
 var PolicyModel = policy.First[string]("model")
 
-// same reports whether two values are the same model. A model need not be comparable.
+// same reports whether two values are the same model. It reports false for models that
+// cannot be compared with ==.
 func same(a, b Model) bool {
 	return reflect.TypeOf(a).Comparable() && reflect.TypeOf(b).Comparable() && a == b
 }

@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// A person approves a call as it was shown. When the call runs, its paths may lead to other
-// files, because a link or a directory was changed. So the floor says where the paths lead
-// (Authorization.Places). Hashes of these places are stored in the approval's hash, and
-// Belay compares them just before the call runs. A call that reaches fewer places than were
-// approved may run.
+// A person approves a call whose paths lead to certain files. Before the call runs,
+// somebody may change a link or a directory, so that the paths lead to other files. So
+// the floor says where the paths lead (Authorization.Places). Hashes of these places are
+// stored in the approval's hash, and Belay compares them just before the call runs. A
+// call that reaches fewer places than were approved may run.
 
 const (
 	// placesMark separates the hash of the input from the hashes of the places.
 	placesMark = "+"
-	// mostPlaces is how many places are hashed one by one. If there are more, only one hash
-	// is stored, and all places must be the same.
+	// mostPlaces is how many places are hashed one by one. If there are more, the approval
+	// has one hash for all of them, and no place may change.
 	mostPlaces = 16
 )
 
@@ -58,7 +58,7 @@ func (c *call) approved() bool {
 	return c.approval != nil && c.approval.Decided != nil && c.approval.Decided.Allow
 }
 
-// moved reports whether an approved call reaches a new place that the approval does not
+// moved reports whether an approved call reaches a place that the approval does not
 // include. It uses the places of the last permission check.
 func (c *call) moved() bool {
 	if !c.approved() {
@@ -88,8 +88,8 @@ func (c *call) askAgain(floor Authorization) Authorization {
 	return Authorization{Decision: ToolAsk, Reason: reason, By: by}
 }
 
-// mostAsked is how many times a person is asked about one call because its paths have
-// changed. Then the call is denied.
+// mostAsked is how many times Belay asks a person about one call because its paths have
+// changed. After that, Belay denies the call.
 const mostAsked = 3
 
 // approveHere asks a person about the calls. It asks again if paths have changed meanwhile.
@@ -100,7 +100,7 @@ func (t *turn) approveHere(b *batch) error {
 		}
 		t.applyHalt(b)
 		t.gather(b)
-		for _, c := range b.calls { // the call waits for approval and has not started
+		for _, c := range b.calls { // no call has started yet
 			if c.state == CallStarted && c.result == nil && !c.begun && c.Resumes == "" {
 				c.state = CallJudged
 			}

@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// soFar returns what earlier phases of the turn have contributed.
+// soFar returns the contributions of earlier phases of the turn.
 func (t *turn) soFar() soFar { return soFar{Policy: t.state.Policy, Context: t.state.Context} }
 
 // prepare does everything from a user message to the first model call: it fires the phases
@@ -22,7 +22,7 @@ func (t *turn) prepare(text string, parts []Part) EndReason {
 	for _, stage := range stages {
 		end := stage(t, said)
 		if (end != "" || said.reply != nil) && t.state.Text == "" {
-			t.state.Text = said.text // it ends before the stage that sets it
+			t.state.Text = said.text // the turn ends before collectPolicy sets Text
 		}
 		if end != "" {
 			return end
@@ -46,9 +46,9 @@ type submitted struct {
 	injected    []Injection
 	sections    []PromptSection // of directives, for this turn
 	reply       *Reply          // instead of the model
-	by          string          // who replied
-	halted      bool            // a call of a directive ended the turn; t.end says why
-	failure     error           // likewise: a hook at tool.post failed closed
+	by          string          // the hook, directive or extension that replied
+	halted      bool            // a tool call of a directive was halted; t.end says why
+	failure     error           // a hook at tool.post failed closed during a call of a directive
 }
 
 // submit joins all texts of the message into one, so that hooks and directives see the
@@ -119,8 +119,8 @@ func (t *turn) turnSoFar(said *submitted) turnSoFar {
 	return turnSoFar{Text: said.text, Tools: t.request.tools.names, soFar: t.soFar()}
 }
 
-// collectContext fires the two phases that add prompt context, with the preflight plan
-// between them. They share one limit.
+// collectContext fires the two phases that add prompt context, and makes the preflight
+// plan between them. Both phases share one limit.
 func (t *turn) collectContext(said *submitted) EndReason {
 	if TurnPrePromptContext.Active(t.snap) {
 		outcome, err := fire(t.ctx, t, TurnPrePromptContext, TurnSoFar{newInput(t.scope, t.turnSoFar(said))})
@@ -147,8 +147,8 @@ func (t *turn) collectContext(said *submitted) EndReason {
 	return ""
 }
 
-// preflight makes the plan of what to look up. If the planner fails, preflight uses the
-// fallback, because a plan denies nothing.
+// preflight makes the preflight plan. If the planner fails, the turn continues with the
+// fallback plan.
 func (t *turn) preflight(said *submitted) (PreflightPlan, error) {
 	fallback := PreflightPlan{Source: "fallback"}
 	if text := strings.TrimSpace(said.text); text != "" {
@@ -196,7 +196,7 @@ func (t *turn) collectTools(said *submitted) EndReason {
 }
 
 // bindBundles makes tools from the bundles. It drops a bundle if no extension runs its
-// tools, if a tool is invalid, or if the agent already has one of them.
+// tools, if a tool is invalid, or if the agent already has a tool of the same name.
 func (t *turn) bindBundles() {
 	t.seeTools()
 	for _, bundle := range t.state.Bundles {
@@ -228,8 +228,9 @@ func (t *turn) bindBundles() {
 	t.seeTools()
 }
 
-// refresh updates the tools and the gates of the turn. The gates are never older than the
-// tools, because extensions publish gates before tools, and remove tools before gates.
+// refresh updates the tools and the gates of the turn. It reads the tools first, and
+// reads both again if the tools have changed. So no tool is used without its gates:
+// Agent.Add publishes gates before tools, and removes tools before gates.
 func (t *turn) refresh() {
 	for {
 		tools, composed := t.agent.tools.Load(), t.agent.composed.Load()
@@ -333,7 +334,7 @@ func (t *turn) answerInPlace(said *submitted) EndReason {
 	for i, reply := range replies {
 		text := reply.Text()
 		if i == 0 && t.text == "" {
-			text = "" // it has a stand-in
+			text = "" // the stored text is only a placeholder: see Reply.messages
 		}
 		t.emit(Event{Kind: EventTextDelta, Text: text})
 		t.emit(Event{Kind: EventModelResponse, Message: reply})

@@ -16,7 +16,7 @@ import (
 type prompt struct {
 	parts []promptPart
 	text  string
-	day   string // the date in the environment block; empty without one
+	day   string // the date in the environment block; empty if there is no such block
 	of    *composition
 }
 
@@ -82,8 +82,8 @@ func textHash(text string) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// closesContext finds text that a model could read as the end of the element, or as a
-// reminder.
+// closesContext finds text that a model could read as the end of the context element, or
+// as a reminder.
 var closesContext = regexp.MustCompile(`(?i)<(\s*)/?(\s*(?:context|system-reminder))\b`)
 
 // contextParts returns prompt context as text for the model. It follows the user's message.

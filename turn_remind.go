@@ -40,15 +40,16 @@ func (t *turn) addReminder(kind reminderKind, from, text string) {
 	t.session.state.Pending = append(t.session.state.Pending, PendingReminder{Reminder{Text: text, From: from}, kind})
 }
 
-// delivery holds the reminders of one request.
+// delivery holds the reminders that one request sends.
 type delivery struct {
 	stored    []Part // these are stored in the transcript with the response
 	ephemeral []Part
 	diags     []hook.Diagnostic
 }
 
-// deliver renders reminders in order, without duplicates. It leaves out reminders over the
-// limit, except those about blocked actions and those of Belay itself.
+// deliver renders reminders in order, without duplicates. When the limit is reached, it
+// leaves out further reminders, but never reminders about blocked actions or from Belay
+// itself.
 func deliver(pending []PendingReminder, settings ReminderSettings, limit int) delivery {
 	var d delivery
 	if len(pending) == 0 && settings.Standing == "" {

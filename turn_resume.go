@@ -73,7 +73,7 @@ func (t *turn) reopen() error {
 	return t.session.open(t.ctx)
 }
 
-// resumeEnd ends a turn that must only run its end phases.
+// resumeEnd ends a turn whose process ended between its last commit and its end phases.
 func (t *turn) resumeEnd(end EndReason) EndReason {
 	if e := t.session.state.Ending; e != nil {
 		t.end.by, t.end.why = e.By, e.Why
@@ -85,7 +85,7 @@ func (t *turn) resumeEnd(end EndReason) EndReason {
 	return end
 }
 
-// recallText finds the model's last text in a turn that another call began.
+// recallText finds the model's last text in a resumed or abandoned turn.
 func (t *turn) recallText() {
 	for _, m := range slices.Backward(t.session.messages) {
 		if m.Turn == t.state.ID && m.Role == RoleAssistant {
@@ -95,9 +95,9 @@ func (t *turn) recallText() {
 	}
 }
 
-// openCalls returns the calls of the last response from the store, if they have no results
-// yet. Hooks have already checked these calls and are not called again. The floor checks
-// them again with its current rules.
+// openCalls returns the calls of the last response from the store, if they have no
+// results yet. Hooks of tool.pre have already checked these calls and do not check them
+// again. The floor does, with its current rules.
 func (t *turn) openCalls() *batch {
 	t.recallRecent()
 	b := t.unanswered()
@@ -125,7 +125,7 @@ func (t *turn) unjudged() *Message {
 // now. The calls stay open, because the tools may be added again.
 func (t *turn) missingTools() error {
 	b := t.unanswered()
-	if b == nil || t.state.Unjudged { // an unchecked call may name an unknown tool; judge answers it
+	if b == nil || t.state.Unjudged { // respond will check these calls, and judge answers a call of an unknown tool
 		return nil
 	}
 	missing := &MissingToolError{Session: t.session.id, Turn: t.state.ID}
@@ -186,7 +186,7 @@ func (t *turn) unanswered() *batch {
 }
 
 // commitResumed stores as started the calls that will run now, so that they do not run
-// again if this process ends too. It also stores new approvals, because the store can
+// twice if this process also ends. It also stores new approvals, because the store can
 // decide only stored approvals.
 func (t *turn) commitResumed(b *batch) error {
 	runs := slices.ContainsFunc(b.calls[:b.free()], func(c *call) bool { return c.result == nil && c.state != CallParked })
@@ -246,8 +246,8 @@ func (t *turn) resumeCall(c *call) {
 }
 
 // standing returns the state of the approval that a parked call waits for. d is the
-// decision. waits is true if there is no decision yet. fault says what is wrong with the
-// approval. All three are zero if the call waits for no approval.
+// decision. waits is true if there is no decision yet. fault is the reason why the
+// approval is unusable. All three are zero if the call does not wait for an approval.
 func (c *call) standing(now time.Time) (d *Decision, waits bool, fault string) {
 	switch {
 	case c.state != CallParked:
@@ -292,9 +292,10 @@ func (t *turn) abandon() error {
 	return t.answerOpen(true)
 }
 
-// answerOpen gives a result to every call that has none: what the tool returned, if it has
-// returned, otherwise an aborted result. If ask is true, it fires tool.post for started calls
-// and denies pending approvals, which fires approval.decided. ask is false after a panic.
+// answerOpen gives a result to every call that has none: the tool's own result, if the
+// store has it, otherwise an aborted result. If ask is true, it fires tool.post for
+// started calls and denies pending approvals, which fires approval.decided. ask is false
+// after a panic.
 func (t *turn) answerOpen(ask bool) error {
 	b := t.unanswered()
 	if b == nil {

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// resultWait is how long a finished result waits for other calls of the batch before it is
-// stored. So a fast batch needs one commit, and a slow call does not put the finished
-// results at risk.
+// resultWait is how long a finished result waits for other calls of the batch before it
+// is stored. So a fast batch needs one commit, and finished results are not lost if the
+// process ends during a slow call.
 const resultWait = 50 * time.Millisecond
 
-// runCalls runs the calls of a batch that may run. Calls of one group run in parallel, and
-// a serial call runs alone. If a commit fails, runCalls starts no more calls, waits for the
-// running ones and returns the error.
+// runCalls runs the calls of a batch that may run. Calls between two serial calls run in
+// parallel, and a serial call runs alone. If a commit fails, runCalls starts no more
+// calls, waits for the running ones and returns the error.
 func (t *turn) runCalls(b *batch) error {
 	if len(b.calls) == 1 { // a single call needs no other goroutine
 		c := b.calls[0]
@@ -75,7 +75,7 @@ type batchRun struct {
 	running  int
 	timer    *time.Timer
 	armed    bool
-	err      error // the error of a commit; after it nothing is started or stored
+	err      error // the error of a commit; after an error, batchRun starts and stores nothing
 }
 
 // callProgress reports the progress of a call.
@@ -89,7 +89,7 @@ type progressPoint uint8
 const (
 	callReturned progressPoint = iota // the tool has returned, and the call waits until its result is stored
 	callFinished                      // the call has its result
-	callTold                          // the event of the result was emitted, and the goroutine ends
+	callTold                          // the goroutine has emitted the event of the result and ends
 )
 
 // group runs calls in parallel, up to Limits.Parallel, until all have ended.
@@ -152,7 +152,8 @@ func (r *batchRun) run(c *call) {
 	r.turn.callGuarded(c, (*turn).runOne, panicWhileRunning)
 }
 
-// keepReturned stores the result of a tool. Then the call continues.
+// keepReturned stores the result of a tool. Then the call's goroutine continues with
+// tool.post.
 func (r *batchRun) keepReturned(c *call) {
 	defer close(c.kept) // even if the store panics
 	c.running = false   // the call's goroutine is waiting, so nobody else changes the call
@@ -173,8 +174,8 @@ func (r *batchRun) drain() {
 	}
 }
 
-// keep stores the result of a tool. A call on its own goroutine asks the turn's goroutine to
-// do it, and waits.
+// keep stores the result of a tool. If the call has its own goroutine, keep asks the
+// turn's goroutine to store the result, and waits.
 func (c *call) keep(t *turn) {
 	if c.run == nil {
 		c.batch.unkept = t.commitCalls(c.batch)
@@ -198,8 +199,8 @@ func (c *call) notBegun() bool {
 	return !c.running && !c.ran && c.result == nil && c.state == CallStarted
 }
 
-// save stores finished results while other calls run. It also stores that waiting calls
-// have not started.
+// save stores finished results while other calls run. It also resets the stored state of
+// calls that were stored as started but have not started.
 func (r *batchRun) save() {
 	changed := false
 	for i, c := range r.calls {
@@ -224,8 +225,8 @@ func (r *batchRun) commit() {
 }
 
 // commitCalls stores the calls of a batch while some of them run, and the reminders and
-// messages of the finished calls. It does not change the session's own state. That happens
-// when all calls are done, in call order.
+// messages of the finished calls. It does not change the session's state in memory,
+// because that changes only when all calls are done, in call order.
 func (t *turn) commitCalls(b *batch) error {
 	if b.isDirect() {
 		return nil

@@ -73,14 +73,14 @@ func (t *turn) leaveParked() {
 }
 
 // asker is a hook or a part of the floor that asks for approval, with its reason. A hook
-// and a part of the floor with the same name are different askers.
+// and a part of the floor are different askers even if they have the same name.
 type asker struct {
 	by, reason string
 	floor      bool
 }
 
-// stillAsked returns the askers of a call that no grant answers, and the grants that answer
-// the other askers.
+// stillAsked returns the askers of a call whose questions no grant answers, and the
+// grants that answer the questions of the other askers.
 func (t *turn) stillAsked(c *call, grants ...[]Grant) (left []asker, by []Grant) {
 	for i := range c.askers {
 		if g := t.granted(c, &c.askers[i], grants); g != nil {
@@ -115,8 +115,8 @@ func (t *turn) granted(c *call, a *asker, grants [][]Grant) *Grant {
 	return nil
 }
 
-// isAsker reports whether a stored asker is the given one. Records contain no secrets: if
-// the name of a rule contained a secret, the stored name is redacted.
+// isAsker reports whether stored is the name by as the store keeps it. The store redacts
+// secrets in names.
 func isAsker(stored, by string) bool {
 	return stored == by || strings.Contains(stored, redact.Mark) && stored == redact.Text(by)
 }
@@ -152,7 +152,8 @@ func (t *turn) scopeFault(c *call, d *Decision) string {
 	return ""
 }
 
-// noteNarrowed reports that a decision covers only its call, although its scope was wider.
+// noteNarrowed reports that an approval covers only one call, because its wider scope is
+// invalid.
 func (t *turn) noteNarrowed(c *call, why string) {
 	c.diagnostics = append(c.diagnostics, hook.Diagnostic{
 		Code: codes.ApprovalScope, Level: codes.ApprovalScope.Level(), Message: fmt.Sprintf("the scope of approval %s is invalid, so the approval covers only this call", c.approval.ID),

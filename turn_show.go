@@ -15,7 +15,7 @@ import (
 // result runs before Belay emits the event of that response or result. The hook's own event
 // must come later.
 type heldEvents struct {
-	mu     sync.Mutex // separate from turnOutbox.mu, which is held while a slow reader gets an event
+	mu     sync.Mutex // not turnOutbox.mu, which a slow reader of events can block
 	events []Event
 }
 
@@ -33,8 +33,8 @@ func (s *heldEvents) take() []Event {
 	return events
 }
 
-// addAside adds the context of hooks to the pending reminders, and keeps events about their
-// output until emitHeld. Goroutines of the turn's calls may call it too.
+// addAside adds the context of hooks to the pending reminders, and keeps events about
+// their output until emitHeld. The goroutines of the turn's calls may also call addAside.
 func (t *turn) addAside(pending []PendingReminder, a Aside) []PendingReminder {
 	if len(a.shown) > 0 && t.hasAudience() {
 		for _, s := range a.shown {
@@ -44,8 +44,8 @@ func (t *turn) addAside(pending []PendingReminder, a Aside) []PendingReminder {
 	return appendAside(pending, a)
 }
 
-// showFailures keeps events about failed hooks until emitHeld, and returns the diagnostics.
-// Goroutines of the turn's calls may call it too.
+// showFailures keeps events about failed hooks until emitHeld, and returns the
+// diagnostics. The goroutines of the turn's calls may also call showFailures.
 func (t *turn) showFailures(diagnostics []hook.Diagnostic) []hook.Diagnostic {
 	if len(diagnostics) == 0 || !t.hasAudience() {
 		return diagnostics

@@ -61,8 +61,8 @@ func (t *turn) resultLimit(c *call) int {
 	return t.agent.opts.Limits.ResultCharacters
 }
 
-// spill writes a text to a file of the session that only this user can read. The file's
-// name is made from the turn, the step and the call.
+// spill writes a text to a file of the session that only this user can read. The ids of
+// the turn and the call, and the number of the step, form the file's name.
 func (t *turn) spill(c *call, text string) (string, error) {
 	dir, err := t.agent.spillDir()
 	if err != nil {

@@ -71,8 +71,8 @@ func (x *exchange) outcome(model *namedModel) (*Response, error) {
 	return response, nil
 }
 
-// classified makes sure that a failed attempt has a kind. Errors without a kind are not
-// retried.
+// classified makes sure that a failed attempt has a kind. An error without a kind gets
+// the kind ModelInvalid, which Belay does not retry.
 func classified(model *namedModel, err error) error {
 	if _, ok := errors.AsType[*ModelError](err); ok {
 		return err
@@ -102,9 +102,9 @@ func (x *exchange) receive(chunk Chunk, err error) bool {
 	return err == nil
 }
 
-// silent returns at least how long the model has sent nothing. since is the time since the
-// last check. It returns 0 while a chunk is being handled, because then the turn is slow
-// and not the model.
+// silent returns for how long the model has sent nothing. If no chunk has arrived yet, it
+// returns since, the time since the last check. It returns 0 while a chunk is being
+// handled, because then the turn is slow and not the model.
 func (x *exchange) silent(since time.Duration) time.Duration {
 	if !x.mu.TryLock() {
 		return 0
@@ -154,10 +154,10 @@ func (x *exchange) guarded(model Model, grace time.Duration) bool {
 	return true
 }
 
-// A model is quick if it has answered quickCalls times in a row within quickAnswer. Such a
-// model runs in this process. Its streams run on the turn's own goroutine: in a
-// measurement, a goroutine for each stream cost about a third more processor time per turn.
-// For slower models this cost does not matter.
+// A model is quick if it has answered quickCalls times in a row within quickAnswer. Only
+// a model that runs in this process can be so fast. Its streams run on the turn's own
+// goroutine: in a measurement, a goroutine for each stream cost about a third more
+// processor time per turn. For slower models this cost does not matter.
 const (
 	quickCalls  = 8
 	quickAnswer = time.Millisecond

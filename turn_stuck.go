@@ -13,7 +13,7 @@ var fingerprints = maphash.MakeSeed()
 
 func fingerprintOf(tool, input string, r *Result) fingerprint {
 	text := r.Text
-	if r.Spilled != "" { // each result has another file name
+	if r.Spilled != "" { // each spilled result has a different file name
 		text = strings.ReplaceAll(text, r.Spilled, "")
 	}
 	var h maphash.Hash

@@ -8,12 +8,13 @@ import (
 	"slices"
 )
 
-// turnQueue describes the queue entry of a turn.
+// turnQueue connects a turn with the queue of turns. It is empty for a turn of Run or
+// Turn.
 type turnQueue struct {
 	id         string // the queued turn that the first commit removes from the queue
 	yield      <-chan struct{}
 	handedOver bool
-	served     bool // another process continues the turn if this one cannot
+	served     bool // RunDue runs the turn, so another process can continue it
 }
 
 // ErrHandedOver says that a turn was stopped so that another process can continue it. Use
@@ -24,9 +25,9 @@ var ErrHandedOver = errors.New("belay: the turn was handed over")
 
 // RunDueOptions are the settings of [Session.RunDue]. A nil *RunDueOptions is valid.
 type RunDueOptions struct {
-	// Yield is a channel. When the caller closes it, the current step still ends and is
-	// stored. Then RunDue returns ErrHandedOver, and any process can resume the turn.
-	// Defaults to nil: never.
+	// Yield is a channel. When the caller closes it, the turn finishes and stores its
+	// current step. Then RunDue returns ErrHandedOver, and any process can resume the turn.
+	// Defaults to nil: the turn is not handed over.
 	Yield <-chan struct{}
 }
 
@@ -132,9 +133,10 @@ func (t *turn) beginQueued(sub *QueuedTurn) EndReason {
 	return t.steps()
 }
 
-// queuedIDFor returns the id of the queued turn that a commit removes from the queue. That
-// is the commit that stores its message or ends its turn. Until then the turn stays queued,
-// so that another process can begin it again.
+// queuedIDFor returns the id of the queued turn that a commit removes from the queue.
+// Only the commit that stores the user message or ends the turn removes it; for other
+// commits the id is "". Until then the turn stays queued, so that another process can
+// begin it again.
 func (t *turn) queuedIDFor(messages []*Message) (id string) {
 	ends := t.session.state.Turn == nil || t.session.state.Turn.Ended != ""
 	if ends || slices.ContainsFunc(messages, func(m *Message) bool { return m.Kind == KindUser }) {
@@ -143,7 +145,7 @@ func (t *turn) queuedIDFor(messages []*Message) (id string) {
 	return id
 }
 
-// mustHandOver reports whether the turn must be handed over now, at the end of a step.
+// mustHandOver reports whether the turn must be handed over before the next step.
 func (t *turn) mustHandOver() bool {
 	select {
 	case <-t.queue.yield:

@@ -10,7 +10,8 @@ import (
 )
 
 // steppedTools is the toolset of a step: the agent's tools, and the tools that extensions
-// provide for the step. The agent reuses it until one of them changes.
+// provide for the step. The agent reuses it until its own tools or the provided tools
+// change.
 type steppedTools struct {
 	base     *toolset
 	composed *composition
@@ -22,7 +23,7 @@ type steppedTools struct {
 	leftOut  []stepProblem // the lists of tools that are incomplete: see ListingTool
 }
 
-// stepProblem says why a tool of an extension is left out.
+// stepProblem describes a problem with a tool of an extension, or with all its tools.
 type stepProblem struct {
 	code    codes.Code
 	from    string
@@ -110,8 +111,8 @@ func (a *Agent) ask(composed *composition, before *steppedTools, reach Reach) (b
 	return brought, broke
 }
 
-// step returns the toolset of a reach: the base tools and the tools that extensions provide
-// now.
+// step returns the toolset for a reach: the tools in base, and the tools that extensions
+// provide now.
 func (a *Agent) step(base *toolset, composed *composition, reach Reach) *steppedTools {
 	last := a.lastStep(reach)
 	same := last != nil && last.base == base && last.composed == composed
@@ -183,8 +184,8 @@ func (s *steppedTools) noteList(b *boundTool) {
 	}
 }
 
-// mostSteps is how many toolsets an agent caches. There is one for each reach: the agent's
-// own, and one for each of a few parents.
+// mostSteps is how many toolsets an agent caches. There is one for each reach. An agent
+// has its own reach, and another one as a child of each parent.
 const mostSteps = 4
 
 // lastStep returns the last toolset of a reach, or nil.
@@ -235,8 +236,8 @@ func (s *steppedTools) refuse(code codes.Code, from, message string, err error) 
 	s.problems = append(s.problems, stepProblem{code, from, message, fmt.Errorf("extension %q: %w", from, err)})
 }
 
-// checkStepTools returns the problems of step tools, so that New fails and not the first
-// turn.
+// checkStepTools returns the problems of step tools. So New reports them, and not only
+// the first turn.
 func (a *Agent) checkStepTools(base *toolset, composed *composition) error {
 	if len(composed.steppers) == 0 {
 		return nil

@@ -8,8 +8,9 @@ func (t *turn) spend(u Usage) {
 	}
 }
 
-// charge adds the usage of a child's turn to all its parents. turn is the id of the child's
-// turn. It is empty if another program ran the turn: then only the sum is counted.
+// charge adds the usage of a child's turn to all its parents. turn is the id of the
+// child's turn. It is empty if another program ran the turn: then the parents add only
+// its total usage.
 func (l *lineage) charge(turn string, u Usage) {
 	for ; l != nil && u != (Usage{}); l = l.parent.lineage {
 		u = l.parent.wishes.count(turn, u)
@@ -17,9 +18,9 @@ func (l *lineage) charge(turn string, u Usage) {
 	}
 }
 
-// catchUp adds usage from before a child's turn was resumed or abandoned, if the parent has
-// not counted it yet. The parent's process may have been killed before it stored that
-// usage.
+// catchUp is called when a child's turn is resumed or abandoned. It adds the earlier
+// usage of that turn that the parent has not counted, for example because the parent's
+// process was killed before it stored this usage.
 func (l *lineage) catchUp(child *TurnState) {
 	w := &l.parent.wishes
 	w.mu.Lock()
@@ -34,8 +35,9 @@ func (l *lineage) catchUp(child *TurnState) {
 	l.charge(child.ID, child.Usage.minus(have))
 }
 
-// count adds the usage of a child's turn and returns the new part of it. After catchUp of a
-// grandchild, this turn may have counted usage that the child itself has not counted yet.
+// count adds the usage of a child's turn, and returns the part that was not counted
+// before. Usage may have been counted before: after catchUp of a grandchild, this turn is
+// ahead of the child.
 func (w *wishes) count(turn string, u Usage) Usage {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 )
 
 // wishes are changes that tools asked for through their Controls. The turn applies them
-// between steps, because tools run in parallel with it.
+// between steps, because tools run on other goroutines.
 type wishes struct {
 	mu       sync.Mutex
 	injected []wishedInjection
@@ -18,8 +18,8 @@ type wishes struct {
 
 	// Data from child turns.
 	spent       Usage
-	children    map[string]Usage // the usage of each child's turn that this step has counted
-	ahead       map[string]Usage // the part of children that the child itself has not counted yet
+	children    map[string]Usage // for each turn of a child, the usage that this step has counted
+	ahead       map[string]Usage // the part of this usage that the child itself has not counted yet
 	waits       []Question
 	askedBelow  []string // the ids of calls whose subagents wait for something
 	missing     error    // why a child could not be resumed
@@ -55,9 +55,9 @@ func (t *turn) applyWishes() {
 	w.model, w.kept = nil, nil
 }
 
-// withAppended appends the messages that tools have added. They come after the results of
-// their step. Until then they are part of the turn's state, so that a parked turn keeps
-// them.
+// withAppended appends the messages that tools have added. The caller passes the results
+// of the step, and the added messages come after them. Until then, the added messages are
+// in TurnState.Appended, so that a parked turn keeps them.
 func (t *turn) withAppended(messages []*Message) []*Message {
 	for _, in := range t.state.Appended {
 		messages = append(messages, in.message())
@@ -68,7 +68,8 @@ func (t *turn) withAppended(messages []*Message) []*Message {
 	return messages
 }
 
-// recallChildren sets the usage that is already counted for each child's turn.
+// recallChildren sets the usage that the step has already counted for each turn of a
+// child.
 func (w *wishes) recallChildren(counted map[string]Usage) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -17,12 +17,13 @@ type WatchOptions struct {
 	// Buffer is how many events may wait for the watcher. Defaults to 256.
 	Buffer int
 	// Lossless makes turns wait for the watcher when its buffer is full, so that no event
-	// is dropped. See Watch for when they stop waiting. Defaults to dropping events.
+	// is dropped. Watch says when turns stop waiting. Defaults to false: Belay drops the
+	// oldest waiting events.
 	Lossless bool
 	// After is the [Event.Position] of the last event that the watcher got, or the number
-	// of the last message that it knows. "0" means that it knows none. After needs a
-	// Session. The watcher first gets events of messages that were stored later, and then
-	// new events: see [Agent.Watch]. Defaults to new events only.
+	// of the last message that it knows. "0" means that it knows no message. If After is
+	// set, Session must be set too. The watcher first gets the events of all later stored
+	// messages, and then new events: see [Agent.Watch]. Defaults to new events only.
 	After string
 }
 
@@ -36,28 +37,31 @@ func (e *MissedError) Error() string {
 	return fmt.Sprintf("the watcher was too slow: %d events were dropped", e.Missed)
 }
 
-// Watch yields the events of the agent's sessions until ctx is done or the agent is closed.
-// Neither is an error. When ctx is done, events that still wait are dropped. When the agent
-// is closed, they are yielded first. Watch does not slow down a turn: if a watcher is too
-// slow, the oldest waiting events are dropped, it gets a *MissedError, and it continues.
-// Watching begins when Watch returns.
+// Watch yields the events of the agent's sessions until ctx is done or the agent is
+// closed. Neither is an error. When ctx is done, Watch drops the events that still wait.
+// When the agent is closed, Watch yields them first. A watcher does not slow down a turn:
+// if it is too slow, Watch drops the oldest waiting events, yields a *MissedError, and
+// continues. Watching begins when Watch returns.
 //
-// With WatchOptions.Lossless, a turn waits while the buffer of the watcher is full. It stops
-// waiting when the loop over the events ends, or ctx is done. It also stops when the turn is
-// cancelled, or Close is called: the buffer then grows, and the watcher still gets every
-// event. The loop must run in another goroutine than the turn, and must not wait for the
-// turn: otherwise both wait until one of these contexts is done. If you may not start the
-// loop, cancel ctx. The agent logs a warning when a turn has waited for 10 seconds.
+// With WatchOptions.Lossless, Watch drops no events: a turn waits while the buffer of the
+// watcher is full. The turn stops waiting when the loop over the events ends, or when ctx
+// is done. It also stops waiting when the turn is cancelled or Close is called: then the
+// buffer grows, and the watcher still gets every event. Run the loop in another goroutine
+// than the turn, and do not let it wait for the turn: otherwise both wait until one of
+// these contexts is done. If you do not start the loop, cancel ctx. The agent logs a
+// warning when a turn has waited for 10 seconds.
 //
-// With WatchOptions.After, a position, events have positions, and a watcher can continue
-// where it left off, also in another process. The events of messages then come from the
-// store, in the order of the messages, without gaps and without repetition: turn_start with
-// the user's message, model_response and its tool_use, tool_use_result when the results of
-// the step are stored, and compaction_end. If the last turn has ended or is parked, its
-// turn_end follows, without Text, Steps and Usage. Nothing else is stored, and so not
-// repeated: deltas, progress, output of hooks, errors, the events of subagents, and those of
-// approvals, for which there is [Questions]. They come as they happen, in turns that this
-// agent runs. ErrCursor: the position is invalid.
+// With WatchOptions.After, a watcher continues after a position, also in another process,
+// and each event has a position. The events of messages then come from the store, in the
+// order of the messages, without gaps and without repetition. They are turn_start with
+// the user's message, model_response, tool_use, tool_use_result (when the results of the
+// step are stored) and compaction_end. If the last turn has ended or is parked, its
+// turn_end follows, without Text, Steps and Usage.
+//
+// Other events are not stored, so Watch cannot repeat them: deltas, progress, output of
+// hooks, errors, and events of subagents and approvals. The watcher gets them as they
+// happen, for turns that this agent runs. [Questions] lists pending approvals. Watch
+// yields ErrCursor if the position is invalid.
 func (a *Agent) Watch(ctx context.Context, opts *WatchOptions) iter.Seq2[Event, error] {
 	return a.watch(ctx, a.done, opts)
 }
@@ -161,8 +165,9 @@ func (w *watchers) publish(session string, e *Event) (full []*watcher) {
 // watcherPatience is how long a turn waits for a watcher until the agent logs a warning.
 const watcherPatience = 10 * time.Second
 
-// deliver waits until a lossless watcher has room for an event of the turn. If the turn is
-// cancelled or the agent begins to close, the watcher gets the event without room for it.
+// deliver waits until a lossless watcher has room for an event of the turn. If the turn
+// is cancelled or the agent begins to close, the watcher gets the event although its
+// buffer is full.
 func (t *turn) deliver(w *watcher, e *Event) {
 	warn := time.NewTimer(watcherPatience)
 	defer warn.Stop()
@@ -203,24 +208,24 @@ func (w *watchers) tellStored(session string, message int64) {
 	}
 }
 
-// watcher is a buffer of the events that wait for one watcher.
+// watcher holds the events that wait for one caller of Watch.
 type watcher struct {
 	session  string
 	size     int
 	lossless bool
 	wake     chan struct{}
-	gone     chan struct{} // closed when it no longer watches
-	stored   atomic.Int64  // the last message that was stored while it watches
+	gone     chan struct{} // closed when Watch has ended
+	stored   atomic.Int64  // the number of the last message that was stored since Watch was called
 
 	mu      sync.Mutex
 	waiting []Event
 	missed  int
-	room    chan struct{} // closed when the events are taken; nil if nobody waits for that
+	room    chan struct{} // closed when take empties the buffer; nil if no turn waits for room
 }
 
-// put adds an event. If the buffer is full, it drops the oldest event. A lossless watcher
-// drops none: put then adds the event only if force is set, and otherwise returns a channel
-// that is closed when there may be room.
+// put adds an event. If the buffer is full and force is false, put drops the oldest
+// event. A lossless watcher drops no event: then put does not add the event, and returns
+// a channel that is closed when there may be room.
 func (w *watcher) put(e *Event, force bool) (room <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

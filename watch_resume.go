@@ -12,11 +12,11 @@ import (
 
 // position is a position in the events of a session. [Event.Position] is its text.
 type position struct {
-	// message is the number of the last message whose events were all yielded.
+	// message is the number of the last message for which all events were yielded.
 	message int64
 	// part is how many events of the next message were yielded.
 	part int
-	// ended identifies the turn_end that was yielded after that message: see endMark. It is
+	// ended identifies the turn_end that was yielded after this message: see endMark. It is
 	// empty if none was yielded.
 	ended string
 }
@@ -119,8 +119,8 @@ func (s *storedWatch) run(w *watcher, last <-chan struct{}) error {
 	}
 }
 
-// passAll yields events of running turns. If events were dropped, it first reports how
-// many.
+// passAll yields events of running turns. If events were dropped, it first yields the
+// events of stored messages and reports how many events were dropped.
 func (s *storedWatch) passAll(events []Event, missed int) error {
 	if missed > 0 {
 		if err := s.catchUp(); err != nil || s.left {
@@ -144,8 +144,8 @@ func (s *storedWatch) send(e Event) {
 	s.left = s.ctx.Err() != nil || !s.yield(e, nil)
 }
 
-// pass yields an event of a running turn. It skips events that come from the store, and
-// events of messages that were already yielded.
+// pass yields an event of a running turn. It skips the event if fill yields it from the
+// store, or if later stored events were already yielded.
 func (s *storedWatch) pass(e *Event) error {
 	if e.Session != s.session { // an event of a subagent
 		s.send(*e)
@@ -188,7 +188,7 @@ func (s *storedWatch) catchUp() error {
 	}
 	until := int64(math.MaxInt64)
 	if info != nil {
-		if s.at.message > info.Last { // the position is from another session, or the session was deleted
+		if s.at.message > info.Last { // the position is from another session, or the session was deleted and created again
 			return fmt.Errorf("%w: the session has only %d messages", ErrCursor, info.Last)
 		}
 		until = settledUntil(&info.State, info.Last)
@@ -224,8 +224,8 @@ func (s *storedWatch) catchUp() error {
 	return nil
 }
 
-// info returns the listing entry of the session. It returns nil if there is none, or if the
-// store cannot list sessions.
+// info returns the SessionInfo of the session. It returns nil if the session does not
+// exist, or if the store cannot list sessions.
 func (s *storedWatch) info() (*SessionInfo, error) {
 	store, ok := s.agent.store.(ListStore)
 	if !ok {
@@ -251,7 +251,8 @@ func settledUntil(state *SessionState, last int64) int64 {
 	return last
 }
 
-// fill yields the events of stored messages up to the number until.
+// fill yields the events of stored messages, up to and including the message with the
+// number until.
 func (s *storedWatch) fill(until int64) error {
 	var calls map[string]*CallPart // the calls of the last response
 	for m, err := range s.agent.store.Read(s.ctx, s.session, max(s.at.message-1, 0)) {

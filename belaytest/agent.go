@@ -17,10 +17,10 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// session is the session of Say and Resume.
+// session is the id of the session that Say, Answer and Resume use.
 const session = "test"
 
-// defaultTimeout is how long a turn may take.
+// defaultTimeout is the default of Agent.Timeout.
 const defaultTimeout = 10 * time.Second
 
 // Agent is an agent under test. Make one with [New].
@@ -33,8 +33,8 @@ type Agent struct {
 
 	t       testing.TB
 	sent    recorder
-	script  interface{ Left() int } // nil: the model plays no script
-	journal hook.ListJournal        // nil: the journal cannot be read
+	script  interface{ Left() int } // nil if the model plays no script
+	journal hook.ListJournal        // nil if the journal cannot list its records
 	tag     string                  // marks the goroutines of this agent's turns
 	turns   []*Turn
 }
@@ -120,7 +120,8 @@ func (a *Agent) Take(start func(ctx context.Context) iter.Seq2[belay.Event, erro
 	return turn
 }
 
-// unwind waits until an aborted turn has ended. It waits as long as the timeout was.
+// unwind waits until an aborted turn has ended. It waits for at most bound, the timeout
+// of the turn.
 func (a *Agent) unwind(done <-chan struct{}, bound time.Duration) {
 	a.t.Helper()
 	timer := time.NewTimer(bound)
@@ -197,7 +198,7 @@ func (a *Agent) finish() {
 		}
 	}
 	if a.t.Failed() {
-		return // further errors would only be consequences
+		return // the script and the goroutines may only show consequences of that failure
 	}
 	if a.script != nil && a.script.Left() > 0 {
 		a.t.Errorf("%d steps of the script were not played", a.script.Left())

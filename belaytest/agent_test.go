@@ -17,13 +17,13 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// The automatic checks of the kit fail when they should.
+// The automatic checks of the kit pass and fail when they should.
 func TestChecksOfItsOwn(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		rule string
 		test func(t testing.TB)
-		says []string // texts in the failure; none if the test passes
+		says []string // texts in the failure; empty if the test must pass
 	}{
 		{
 			"a script that is played to its end is fine",
@@ -125,7 +125,7 @@ func TestChecksOfItsOwn(t *testing.T) {
 				agent := belaytest.New(t, belaytest.Script(
 					scripted.Step{Fault: &scripted.Fault{Kind: belay.ModelOverloaded}}, belaytest.Says("hello"),
 				), nil)
-				agent.Timeout = 900 * time.Millisecond // a real pause would be one second
+				agent.Timeout = 900 * time.Millisecond // the default pause before a retry would take one second
 				turn := agent.Say("hello")
 				turn.Ended(belay.EndTurn)
 				turn.Request(2).UserSays("hello")
@@ -290,7 +290,7 @@ func TestGolden(t *testing.T) {
 	wantFailure(t, run(), "the golden file cannot be written")
 }
 
-// The transcript of a conversation, as a user would keep it.
+// Golden compares the transcript of a conversation with a file.
 func TestTranscript(t *testing.T) {
 	t.Parallel()
 	agent, _ := conversation(t)

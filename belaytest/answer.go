@@ -9,8 +9,9 @@ import (
 )
 
 // Answer runs a turn in the session "test" and returns its structured output, as
-// [belay.Answer] does. The value is empty if the turn ended without it: assert with
-// [Turn.Answered] or [Turn.Ended]. [Agent.Resume] continues a turn that has parked.
+// [belay.Answer] does. If the turn ended without structured output, the value is the zero
+// value: check this with [Turn.Answered] or [Turn.Ended]. [Agent.Resume] continues a turn
+// that has parked.
 func Answer[T any](a *Agent, text string, parts ...belay.Part) (T, *Turn) {
 	a.t.Helper()
 	var value T
@@ -25,12 +26,12 @@ func Answer[T any](a *Agent, text string, parts ...belay.Part) (T, *Turn) {
 				defer close(ended)
 				var turn *belay.Turn
 				if value, turn, err = belay.Answer[T](ctx, a.Session(session), text, parts...); turn == nil {
-					cancel() // there are no events
+					cancel() // the turn did not begin, so there are no events
 				}
 			}()
 			for event, err := range events {
 				if !yield(event, err) {
-					cancel() // the turn ends before we do
+					cancel() // cancel the turn and wait for its end
 					<-ended
 					return
 				}

@@ -25,7 +25,7 @@ func TestAnswer(t *testing.T) {
 	turn.Emitted(belay.EventTurnStart, belay.EventToolUse, belay.EventTurnEnd)
 }
 
-// A turn for an answer that has parked is resumed like any other.
+// A turn of Answer that has parked can be resumed like any other turn.
 func TestAnswerParks(t *testing.T) {
 	t.Parallel()
 	write := belaytest.NewTool("write")

@@ -102,8 +102,9 @@ func (turn *Turn) Result(tool, text string) {
 	})
 }
 
-// ResultFailed asserts that a call of the tool failed with this class, and that its result
-// contains text. An empty class or text matches any.
+// ResultFailed asserts that a call of the tool failed with this class, and that its
+// result contains text. An empty class matches any class, and an empty text matches any
+// text.
 func (turn *Turn) ResultFailed(tool string, class belay.ResultClass, text string) {
 	turn.t.Helper()
 	turn.some(tool, fmt.Sprintf("a failure of %s with the class %q that says %q", tool, class, text), func(c *Call) bool {
@@ -111,9 +112,9 @@ func (turn *Turn) ResultFailed(tool string, class belay.ResultClass, text string
 	})
 }
 
-// Denied asserts that a call of the tool was denied, and that the reason contains text. by
-// is the hook, person, interceptor or rule of the floor that denied it. An empty by or text
-// matches any.
+// Denied asserts that a call of the tool was denied, and that the reason contains text.
+// by is the hook, person, interceptor or rule of the floor that denied it. An empty by
+// matches anybody, and an empty text matches any reason.
 func (turn *Turn) Denied(tool, by, text string) {
 	turn.t.Helper()
 	start := "Denied by "
@@ -125,7 +126,7 @@ func (turn *Turn) Denied(tool, by, text string) {
 	})
 }
 
-// some asserts that at least one call of a tool matches.
+// some asserts that at least one call of a tool matches is.
 func (turn *Turn) some(tool, want string, is func(*Call) bool) {
 	turn.t.Helper()
 	var got []string
@@ -188,7 +189,8 @@ func (turn *Turn) HasContext(texts ...string) {
 	}
 }
 
-// Answered asserts that the turn gave structured output, and that it is this JSON.
+// Answered asserts that the turn gave structured output, and that the output is equal to
+// this JSON.
 func (turn *Turn) Answered(want string) {
 	turn.t.Helper()
 	switch {
@@ -199,8 +201,8 @@ func (turn *Turn) Answered(want string) {
 	}
 }
 
-// missing returns which texts are in no thing of a kind, or that there are unexpected
-// ones.
+// missing returns a text that describes what is wrong with got: either a text of texts
+// occurs in none of them, or texts is empty and got is not.
 func missing(kind string, got, texts []string) string {
 	if len(texts) == 0 && len(got) > 0 {
 		return fmt.Sprintf("want no %s, got %q", kind, got)

@@ -220,7 +220,7 @@ func TestAssertionsHoldAndFail(t *testing.T) {
 	}
 }
 
-// The reminders of the second turn differ from those of the first.
+// Reminders returns only the reminders of one turn, not those of an earlier turn.
 func TestRemindersAreThoseOfTheTurn(t *testing.T) {
 	t.Parallel()
 	agent := belaytest.New(t, belaytest.Script(belaytest.Says("one"), belaytest.Says("two")), &belay.Options{

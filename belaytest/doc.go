@@ -20,24 +20,20 @@
 //		write.Ran(t) // never
 //	}
 //
-// [Agent.Say] runs a turn and waits for its end, [Agent.Resume] resumes a parked one,
-// and [Agent.Take] reads any other stream. The returned [Turn] has assertions about
+// [Agent.Say] runs a turn and waits for its end, [Agent.Resume] resumes a parked turn,
+// and [Agent.Take] runs a turn in any other way. The returned [Turn] has assertions about
 // its end, the calls and their results, denials, reminders, prompt context and hooks;
-// [Turn.Request] is the request to the model. [Answer] runs a turn for structured
-// output. [Agent.Golden] compares a whole conversation with a
-// file.
+// [Turn.Request] is the request to the model. [Answer] runs a turn for structured output.
+// [Agent.Golden] compares a whole conversation with a file.
 //
 // [NewTool] makes a tool that records its calls and answers from a list. [NewApprover]
 // makes an approver that answers from a list.
 //
-// Three things are checked automatically: after each turn, that the transcript and
-// every request are well-formed, as [WellFormed] defines it, and at the end of the
-// test, that the script was played to its end and that no goroutine of a turn is
-// left. Idle HTTP connections do not count.
+// The kit checks three things automatically:
 //
 //   - after each turn: the transcript and every request are well-formed, see [WellFormed]
 //   - at the end of the test: all steps of the script were played
-//   - at the end of the test: no goroutine of a turn is left
+//   - at the end of the test: no goroutine of a turn is left, except for idle HTTP connections
 //
 // Options that are not set get defaults for tests: a store in memory that keeps the records
 // of hook runs, a temporary directory for long results, and almost no pause before a retry.
@@ -51,10 +47,10 @@
 //
 // # Errors
 //
-// A failed assertion is an error of the test, and the test continues. The message shows the
-// expected value, the actual value and the whole turn. Some problems end the test at once:
-// for example, New fails, a turn ignores its cancellation, or the test asks for a request
-// that was never sent.
+// A failed assertion is an error of the test, and the test continues. The message shows
+// the expected value, the actual value and the whole turn. Some problems end the test at
+// once: for example, New fails, a turn does not end after its cancellation, or a test
+// calls [Turn.Request] for a request that was never sent.
 //
 // If the runtime fails in a turn, the test fails too, unless it calls [Turn.Failed], or
 // calls [Turn.Ended] with belay.EndError or belay.EndAborted.

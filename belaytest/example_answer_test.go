@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Structured output and prompt context are asserted like the rest of a turn.
+// Structured output and prompt context have assertions too.
 func ExampleAnswer() {
 	var t printer // in a test: the *testing.T
 	home := belay.TurnPrePromptContext.On("home", func(context.Context, belay.TurnSoFar) (belay.PromptContext, error) {

@@ -120,7 +120,7 @@ var noProd = belay.ToolPre.On("no-prod", func(_ context.Context, call belay.Tool
 	return belay.Pass, nil
 }, &hook.Options{Match: hook.Match{Tools: []string{"write"}}})
 
-// after is a gate that runs after noProd. It is not called if noProd denies.
+// after is a gate that runs after noProd. The runtime does not call it if noProd denies.
 var after = belay.ToolPre.On("after", func(context.Context, belay.ToolCall) (belay.ToolVerdict, error) {
 	return belay.Pass, nil
 }, &hook.Options{After: []string{"no-prod"}, Match: hook.Match{Tools: []string{"write"}}})

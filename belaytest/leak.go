@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// label is the pprof label of goroutines of turns. A goroutine inherits the label, so
-// goroutines of tools and hooks have it too. The value is the agent's tag, so that parallel
-// tests do not see each other's goroutines.
+// label is the pprof label of goroutines of turns. A goroutine passes the label on to
+// goroutines that it starts, so goroutines of tools and hooks have it too. The value is
+// the agent's tag, so that parallel tests do not see each other's goroutines.
 const label = "belaytest"
 
 var tags atomic.Int64
@@ -62,9 +62,9 @@ func goroutines(tag string) string {
 }
 
 // idleConnection reports whether a goroutine serves an HTTP connection that waits for the
-// next request. It belongs to the client, which keeps connections for later turns. A
-// connection whose response was not read to its end is not idle: its reader waits for
-// something else.
+// next request. The HTTP client keeps such connections for later turns. A connection
+// whose response was not read to its end is not idle: its goroutines then have other
+// stacks.
 func idleConnection(stack string) bool {
 	return strings.Contains(stack, "net/http.(*persistConn).writeLoop+") ||
 		strings.Contains(stack, "net/http.(*persistConn).readLoop+") && strings.Contains(stack, "bufio.(*Reader).Peek+") ||

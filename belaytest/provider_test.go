@@ -17,7 +17,7 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// providers are the real clients, each on a server of its protocol.
+// providers has the real client of each provider, and a test server that it can talk to.
 var providers = map[string]struct {
 	start func(t testing.TB) providertest.Server
 	open  func(server providertest.Server) belay.Model
@@ -36,7 +36,8 @@ var providers = map[string]struct {
 	}},
 }
 
-// An agent with a real client has idle connections at the end of its test. They are no leak.
+// An agent with a real client has idle connections at the end of its test. They do not
+// count as a leak.
 func TestRealClientsLeakNothing(t *testing.T) {
 	t.Parallel()
 	for name, provider := range providers {
@@ -58,8 +59,8 @@ func TestRealClientsLeakNothing(t *testing.T) {
 	}
 }
 
-// A tool that reads its response to the end leaves an idle connection. One that does not is
-// a leak.
+// A tool that reads its HTTP response to the end leaves an idle connection, which is no
+// leak. A tool that does not leaks the connection.
 func TestConnectionsOfTools(t *testing.T) {
 	t.Parallel()
 	for rule, test := range map[string]struct {
@@ -115,7 +116,8 @@ type fact struct {
 	City string `json:"city" enum:"Rome,Oslo"`
 }
 
-// The kit keeps what a model can do: it answers in the format of its own, and a fallback is one.
+// The kit wraps the model but keeps its abilities: structured output in the provider's
+// own format, and Fallback.
 func TestModelsKeepTheirAbilities(t *testing.T) {
 	t.Parallel()
 	server := providers["openai"].start(t)
@@ -127,6 +129,6 @@ func TestModelsKeepTheirAbilities(t *testing.T) {
 		t.Errorf("the value is %+v", value)
 	}
 	turn.Answered(`{"city": "Rome"}`)
-	turn.Called() // not even final_answer: the model binds its response to the schema
+	turn.Called() // no call of final_answer: the model supports structured output itself
 	turn.Emitted(belay.EventTurnStart, belay.EventError, belay.EventModelResponse, belay.EventTurnEnd)
 }

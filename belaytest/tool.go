@@ -17,10 +17,10 @@ type Tool struct {
 	// any object.
 	Description string
 	Schema      json.RawMessage
-	// How says how the tool runs.
+	// How has the traits of the tool.
 	How belay.ToolTraits
-	// Answer is called instead of using the list. Calls are numbered from 1, in the order
-	// in which they start.
+	// Answer, if set, replaces the list of results. number is the number of the call,
+	// counted from 1 in the order in which calls start.
 	Answer func(ctx context.Context, call *belay.Invocation, number int) (belay.Result, error)
 
 	name    string

@@ -78,7 +78,7 @@ func renderPart(p *belay.Part) string {
 	}
 }
 
-// paragraph writes text. It indents the first line by two spaces and the other lines by
+// paragraph writes text. It indents the first line by two spaces and each further line by
 // four.
 func paragraph(b *strings.Builder, text string) {
 	first, rest, more := strings.Cut(strings.TrimRight(text, "\n"), "\n")

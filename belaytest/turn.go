@@ -15,8 +15,8 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Turn is a turn that has ended or is parked. Most of its methods are assertions. Use its
-// fields for other checks.
+// Turn is a turn that has ended or is parked. Most of its methods are assertions. For
+// other checks, use its fields.
 type Turn struct {
 	// Turn is the result of the turn. It is empty if the turn was refused before it began.
 	belay.Turn
@@ -30,7 +30,7 @@ type Turn struct {
 	// summaries.
 	Requests []belay.Request
 	// Messages are the messages that the turn added to the transcript. For a resumed turn,
-	// these are also the messages from before it was parked.
+	// they include the messages from before the turn was parked.
 	Messages []*belay.Message
 
 	agent    *Agent
@@ -79,7 +79,8 @@ type Call struct {
 	Result *belay.Result
 }
 
-// Ran returns the final input of the call. If the tool ran, it got this input.
+// Ran returns the final input of the call. It is the input that the tool got, if the tool
+// ran.
 func (c *Call) Ran() json.RawMessage {
 	if c.Final != nil {
 		return c.Final

@@ -10,8 +10,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// WellFormed returns nil if a transcript, or the messages of a request, follow these rules.
-// Otherwise it returns what is wrong:
+// WellFormed returns nil if a transcript, or the messages of a request, follow these
+// rules. Otherwise the error says what is wrong:
 //
 //   - stored messages are numbered without a gap
 //   - the kind of each message fits its role, and its parts fit its kind
@@ -23,7 +23,7 @@ import (
 func WellFormed(messages []*belay.Message) error {
 	var problems []error
 	var open []*belay.CallPart                            // the calls of the last response
-	numbered := len(messages) > 0 && messages[0].Seq == 1 // otherwise the messages begin with a summary
+	numbered := len(messages) > 0 && messages[0].Seq == 1 // false if the messages begin with a summary
 	stored := int64(0)                                    // the number of the last stored message
 	for i, m := range messages {
 		report := func(format string, args ...any) {
@@ -43,7 +43,7 @@ func WellFormed(messages []*belay.Message) error {
 				report("%s", problem)
 			}
 			open = nil
-		case m.IsCompaction: // a summary can be made while calls wait
+		case m.IsCompaction: // a summary can be made before the calls have results
 		default:
 			if len(open) > 0 {
 				report("want the results of %s here", names(open))

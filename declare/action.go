@@ -96,8 +96,8 @@ func (h *handler) saveJSON(_ context.Context, e *worker.Envelope) (json.RawMessa
 }
 
 // saveable rejects files that save_json must not write: files outside the directory, and
-// files that a program could run or read as its settings. The reason: a part of the
-// content comes from a model.
+// files that a program could run or read as its settings. A model writes a part of the
+// content, so such a file would be dangerous.
 func saveable(name string) error {
 	ext := strings.ToLower(path.Ext(filepath.ToSlash(name)))
 	switch {

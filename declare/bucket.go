@@ -52,7 +52,7 @@ func named(v frontmatter.Value, id string) frontmatter.Value {
 }
 
 // unflattened converts a hook of a bucket to the usual form. In a bucket, a hook may be
-// flat: the fields of the action stand beside the action.
+// flat: the keys of the action are on the same level as the key action.
 //
 //	{action: approve, tools: [write]}
 //	{action: webhook, url: https://example.com/}

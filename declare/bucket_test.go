@@ -11,7 +11,8 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// In buckets, hooks may be flat: the fields of an action stand beside the action.
+// In buckets, hooks may be flat: the keys of an action are on the same level as the key
+// action.
 //
 // SPEC W-03, C-01
 func TestBucketsTakeTheFlatForm(t *testing.T) {

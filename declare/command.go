@@ -88,8 +88,8 @@ func (s *Set) execution(ctx context.Context, d *Declaration, e *worker.Envelope)
 	return run, nil
 }
 
-// failed returns the error of a failed program. Users and the model see the program's
-// output in it, but it is not stored.
+// failed returns the error of a failed program. The error contains the program's output,
+// which users and the model see. The output is not stored.
 func failed(what, said string) error {
 	e := &hook.SafeError{Code: codes.Error, Message: what}
 	if said != "" {
@@ -99,8 +99,8 @@ func failed(what, said string) error {
 }
 
 // exited returns the error for an exit code. If a gate fails closed, the program's output
-// becomes the reason of the denial. The codes 126 and 127 of a shell mean that it could
-// not start the program.
+// becomes the reason of the denial. If a shell exits with 126 or 127, the shell could not
+// start the program.
 func (h *handler) exited(code int, said string) error {
 	e := &hook.SafeError{Code: codes.Error, Message: fmt.Sprintf("exit code %d", code), Reason: withSignal(code, said)}
 	if h.d.Argv[0] == "sh" && len(h.d.Argv) == 3 {

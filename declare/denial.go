@@ -95,7 +95,7 @@ type reader struct {
 
 // openObject is an object whose closing brace has not been read.
 type openObject struct {
-	kinds  uint8 // the kinds of denials in it, one bit for each
+	kinds  uint8 // the kinds of denials in the object, one bit for each kind
 	reason string
 }
 

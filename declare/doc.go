@@ -1,5 +1,5 @@
 // Package declare loads hooks from files, so that they need no Go code. A file says what
-// runs at which phase. This package makes subscriptions of the file.
+// runs at which phase. This package makes subscriptions from the file.
 //
 // # Usage
 //
@@ -12,7 +12,7 @@
 //	    run: ./check.sh            # or command: [..], worker: [..], webhook: {url: ..}, action: approve
 //	    timeout: 5s
 //
-// [Load] reads files and reports every mistake with its line. [New] makes a [Set] of the
+// [Load] reads files and reports every mistake with its line. [New] makes a [Set] from the
 // declarations. You install its subscriptions like any others:
 //
 //	declared, err := declare.Load("hooks", "no-prod.yaml")

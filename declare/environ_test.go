@@ -24,7 +24,7 @@ func TestEnvironment(t *testing.T) {
 		t.Fatal(trial)
 	}
 	got := strings.Split(strings.TrimSpace(p.read("seen")), "\n")
-	got = slices.DeleteFunc(got, func(entry string) bool { // set by the shell itself
+	got = slices.DeleteFunc(got, func(entry string) bool { // remove the variables that the shell itself sets
 		name, _, _ := strings.Cut(entry, "=")
 		return slices.Contains([]string{"PWD", "OLDPWD", "SHLVL", "_"}, name)
 	})

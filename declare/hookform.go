@@ -69,7 +69,7 @@ func (r *reading) declaration(v frontmatter.Value, bucket string) {
 	d := &Declaration{File: r.file, Line: v.Line, Dir: r.dir, Phase: bucket, Secrets: r.secrets}
 	d.Options.Timeout = defaultTimeout
 	h := &hookReading{reading: r, d: d, at: make(map[string]int)}
-	for _, f := range v.Map { // the phase first, because other keys depend on it
+	for _, f := range v.Map { // read the phase first, because other keys depend on the phase
 		if f.Key == "phase" && f.Value.Kind != frontmatter.Null {
 			h.phase(f.Value, bucket)
 		}
@@ -155,7 +155,7 @@ func (h *hookReading) form() map[string]func(frontmatter.Value) {
 		"name":         into(&o.Name, "name"),
 		"description":  into(&o.Description, "description"),
 		"version":      into(&o.Version, "version"),
-		"phase":        func(frontmatter.Value) {}, // declaration has read it
+		"phase":        func(frontmatter.Value) {}, // the method declaration has already read the phase
 		"match":        h.match,
 		"env":          h.env,
 		"timeout":      func(v frontmatter.Value) { o.Timeout = h.duration(v, "timeout") },

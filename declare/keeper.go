@@ -19,8 +19,8 @@ import (
 const (
 	firstBackoff = 100 * time.Millisecond
 	mostBackoff  = 30 * time.Second
-	// patience is how long a call waits until a worker may be started again. If the wait
-	// would be longer, the call fails at once.
+	// patience is the maximum time that a call waits until its worker can be restarted. If
+	// the wait would be longer, the call fails at once.
 	patience = time.Second
 	// greeting is the minimum time that a worker has to start and answer the handshake.
 	greeting = 10 * time.Second

@@ -142,7 +142,7 @@ func obey(ctx context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
 	case "wait":
 		<-ctx.Done()
 		return belay.Pass, os.WriteFile(in.With, []byte("cancelled"), 0o600)
-	case "meet": // returns when two calls are in meet
+	case "meet": // the first call waits until the second call arrives
 		meet(in.With)
 		return belay.Deny("met"), nil
 	case "fail":

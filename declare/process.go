@@ -27,13 +27,13 @@ type process struct {
 	ready  chan struct{}           // closed when the handshake is done
 	done   chan struct{}           // closed when the child has ended
 	err    error                   // why the child ended; valid when done is closed
-	found  *denials                // denials in its garbage, or nil; valid when done is closed
+	found  *denials                // denials in garbage, or nil; valid when done is closed
 	over   context.Context         //nolint:containedctx // it lives as long as the child's input
 	close  context.CancelFunc      // ends over
 	closed atomic.Bool             // set when Belay ends the worker
 
 	writing sync.Mutex
-	stdin   *os.File      // nil before feed sets it and after it is closed
+	stdin   *os.File      // nil until feed sets it, and nil again when it is closed
 	queue   []*request    // lines that the child's input did not accept at once
 	queued  chan struct{} // has an element when the queue is not empty
 	feeding bool          // feed is writing a line

@@ -18,9 +18,9 @@ var firstWord = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\s*([A-Za-z0-9._+@%:,/-]+)(\s|;|$)`)
 })
 
-// checkScripts checks the files that a command names. They must be below base. It does
-// not check names without a slash, which are looked up in PATH, or absolute paths.
-// Mistakes in those show only when the hook runs.
+// checkScripts checks the files that a command names. They must be below base. It does not
+// check absolute paths, or names without a slash, which are looked up in PATH. Mistakes in
+// these names show only when the hook runs.
 func (r *reading) checkScripts(base string, d *Declaration) {
 	if len(d.Argv) == 0 {
 		return

@@ -76,8 +76,8 @@ type Execution struct {
 	Dir string
 }
 
-// Set has declarations as subscriptions, and their workers. Close it after its
-// subscriptions are drained.
+// Set holds subscriptions that were made from declarations, and runs their workers. Close
+// it after its subscriptions are drained.
 type Set struct {
 	opts    Options
 	origin  hook.Origin
@@ -92,7 +92,7 @@ type Set struct {
 	closing sync.Once
 }
 
-// New makes subscriptions of declarations. Nothing runs before you install them. A worker
+// New makes subscriptions from declarations. Nothing runs before you install them. A worker
 // starts with its first call, or when you call [Set.Start].
 func New(declarations []*Declaration, origin hook.Origin, opts *Options) (*Set, error) {
 	s, err := newSet(declarations, origin, opts)

@@ -43,7 +43,7 @@ func TestOneSubscriptionInOneCall(t *testing.T) {
 	address, _ := server(t, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"decision": "deny", "reason": "because"}`)
 	})
-	opts := &hook.Options{Timeout: 30 * time.Second, Priority: 7, Match: hook.Match{Tools: []string{"write"}}} // the machine may be busy
+	opts := &hook.Options{Timeout: 30 * time.Second, Priority: 7, Match: hook.Match{Tools: []string{"write"}}} // a long timeout, because the machine may be busy
 	for kind, make := range map[hook.HandlerKind]func() (hook.Subscription, error){
 		hook.HandlerCommand: func() (hook.Subscription, error) {
 			return declare.Command(belay.ToolPre, "one", []string{"sh", "-c", `echo because >&2; exit 2`}, opts)

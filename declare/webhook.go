@@ -101,7 +101,7 @@ func (a allowance) covers(u *url.URL) bool {
 	}
 	path := u.EscapedPath()
 	if strings.Contains(path, "..") || strings.Contains(strings.ToLower(path), "%2e") || strings.Contains(strings.ToLower(path), "%2f") {
-		return false // the server may resolve it to another path
+		return false // the server may resolve this path to another path
 	}
 	base := strings.TrimSuffix(a.path, "/")
 	return path == base || strings.HasPrefix(path, base+"/")

@@ -43,7 +43,7 @@ func TestWebhookWithoutTLSDoesNotLeaveTheMachine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // if it connected, there would be no answer
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // without the check, the call would connect and get no answer
 		_, err = post(ctx, &worker.Envelope{})
 		cancel()
 		transport.CloseIdleConnections()

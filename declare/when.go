@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// costLimit limits the evaluation of a condition. One step costs about one, and so do
-	// ten characters of text.
+	// costLimit limits the cost of evaluating a condition. One step costs about 1. Ten
+	// characters of text also cost about 1.
 	costLimit = 1_000_000
 	// longestWhen is the maximum length of a condition in characters.
 	longestWhen = 4096

@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// A parked turn is due again when its first question expires. If its questions never
-// expire, the turn is not due again by itself.
+// A parked turn is due again when the first of its questions expires. If its questions
+// never expire, only Wake makes the turn due.
 //
 // SPEC P-08
 func TestExpiry(t *testing.T) {
@@ -87,9 +87,10 @@ func TestSpending(t *testing.T) {
 	}
 }
 
-// If the worker does not have the model that a due turn names, it leaves the turn to other
-// workers. The turn keeps its age, and the worker claims no more turns with that model. If
-// another model is missing, the turn has failed and is retried after a pause.
+// If the worker does not have the model that a due turn names, it leaves the turn to
+// other workers. Then the turn keeps its age, and the worker claims no more turns with
+// that model. If the turn failed because another model is missing, this worker retries
+// the turn after a pause.
 //
 // SPEC J-05
 func TestOnlyTheNamedModelIsLeftToOthers(t *testing.T) {
@@ -113,8 +114,8 @@ func TestOnlyTheNamedModelIsLeftToOthers(t *testing.T) {
 	}
 }
 
-// A worker leaves some turns to other workers. After a while it tries to claim these turns
-// again: its current claim ends, and the next claim includes them.
+// A worker leaves some turns to other workers. After a while it tries to claim these
+// turns again: its current claim is cancelled, and the next claim includes these turns.
 //
 // SPEC J-05
 func TestWhatIsLeftToOthersIsTriedAgain(t *testing.T) {
@@ -151,7 +152,7 @@ func TestWhatIsLeftToOthersIsTriedAgain(t *testing.T) {
 // noStore is a store that the test never calls.
 type noStore struct{ Store }
 
-// If there are many failures, old ones are forgotten and recent ones are kept.
+// If there are many failures, the worker forgets old failures and keeps recent ones.
 func TestFailuresAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -168,7 +169,7 @@ func TestFailuresAreBounded(t *testing.T) {
 		if len(r.failures) != fewFailures {
 			t.Fatalf("%d failures are known, want all of %d", len(r.failures), fewFailures)
 		}
-		for range 20 { // the same number of failures each time, long after the previous ones
+		for range 20 { // each round adds as many failures, long after those of the previous round
 			<-time.After(staleFailure + time.Second)
 			first := r.fail("stays", "its turn")
 			fail(fewFailures)

@@ -67,7 +67,7 @@ func TestExpiredQuestion(t *testing.T) {
 }
 
 // A turn whose session cannot be opened is retried after pauses that grow up to a minute.
-// The reason is reported.
+// Load reports the reason.
 //
 // SPEC L-02
 func TestFailuresPause(t *testing.T) {
@@ -105,7 +105,7 @@ func TestFailuresPause(t *testing.T) {
 	})
 }
 
-// answers makes the store reject commits with a model's answer.
+// answers is a fault for memory.breaks. It rejects commits that contain a model's answer.
 func answers(of op) error {
 	if of.commit != nil && slices.ContainsFunc(of.commit.Messages, func(m *belay.Message) bool { return m.Role == belay.RoleAssistant }) {
 		return errDisk
@@ -151,7 +151,7 @@ func TestSpendsNotForEver(t *testing.T) {
 	})
 }
 
-// Attempts that did not call the model do not count.
+// Attempts that did not call the model do not count towards the limit of eight.
 func TestWaitingIsNoSpending(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *memory) {
@@ -162,7 +162,7 @@ func TestWaitingIsNoSpending(t *testing.T) {
 		}
 		start(t, s, engine.Of(newAgent(t, model{asked: func(context.Context, string) { asked.Add(1) }}, belay.Options{Store: s})), engine.Options{})
 		submit(t, s, "main", "a", "hello")
-		pass(time.Hour) // during this time the session is held
+		pass(time.Hour) // the session is still held, so no attempt calls the model
 		s.breaks(answers)
 		if err := s.Release(t.Context(), "a", stored.Epoch); err != nil {
 			t.Fatal(err)
@@ -188,8 +188,8 @@ func (keyless) Stream(context.Context, *belay.Request) iter.Seq2[belay.Chunk, er
 	}
 }
 
-// If a turn ends with a stored error, it does not count as a turn that cannot be stored.
-// Even after many turns like this, the next turn runs.
+// A turn whose error is stored has ended. It does not count as a turn that cannot be
+// stored. So even after many such turns the next turn runs.
 func TestFailedTurnsAreTaken(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *memory) {
@@ -212,8 +212,8 @@ func TestFailedTurnsAreTaken(t *testing.T) {
 	})
 }
 
-// If a tool is missing, the turn has not called its model. It is retried until a worker has
-// the tool.
+// A turn that is resumed without one of its tools does not call its model. Workers retry
+// it until a worker has the tool.
 //
 // SPEC L-01, P-08
 func TestLackingToolIsNotPutOff(t *testing.T) {
@@ -256,7 +256,8 @@ func TestLackingToolIsNotPutOff(t *testing.T) {
 	})
 }
 
-// The failures of a session are forgotten as soon as the session can be opened.
+// The worker forgets the failures of a session as soon as its turn could be stored or no
+// turn is left.
 func TestFailuresAreForgotten(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

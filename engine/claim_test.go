@@ -19,7 +19,7 @@ import (
 var errAway = errors.New("the store is away")
 
 // If the store is unreachable, the worker retries claims with growing pauses. After a
-// success the pauses begin again with the first.
+// success the pauses begin again with the shortest pause.
 func TestClaimPauses(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *memory) {
@@ -146,8 +146,8 @@ func TestSettleIsTriedAgain(t *testing.T) {
 	})
 }
 
-// If the store accepts no writes, a worker ends when its grace period is over. If the store
-// is closed, the worker ends at once, because closing the store releases its claims.
+// If the store accepts no writes, a stopped worker ends when its grace period is over. If
+// the store is closed, it ends at once, because closing the store releases its claims.
 func TestSettleDoesNotHoldUpTheEnd(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -181,7 +181,7 @@ func TestSettleDoesNotHoldUpTheEnd(t *testing.T) {
 }
 
 // A worker runs exactly as many turns as its limits allow: in total, per agent and per
-// model, for listed and for other names.
+// model, for names that the options list and for other names.
 func TestExactLimits(t *testing.T) {
 	t.Parallel()
 	const n = 5 // number of turns of each agent
@@ -247,8 +247,8 @@ func TestExactLimits(t *testing.T) {
 	}
 }
 
-// lackingModel runs a worker with two agents. The own model of agent x is m. Agent y does
-// not have m, but its turn names m.
+// lackingModel runs a worker with two agents. Agent x uses the model m by default. Agent
+// y does not have the model m, but its turn names m.
 func lackingModel(t *testing.T, s *memory, asked func(context.Context, string), opts engine.Options) {
 	t.Helper()
 	x := newAgent(t, model{name: "m", asked: asked}, belay.Options{Name: "x", Store: s})
@@ -273,7 +273,7 @@ func lackingModel(t *testing.T, s *memory, asked func(context.Context, string), 
 }
 
 // A turn of agent y is left to other workers because y does not have the model m. The
-// worker still runs turns of agent x, whose own model is m.
+// worker still runs turns of agent x, whose default model is m.
 func TestOwnModelIsNotLacking(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *memory) {
@@ -284,8 +284,8 @@ func TestOwnModelIsNotLacking(t *testing.T) {
 	})
 }
 
-// If the limit of the model m is reached, the worker claims no turns of agent x, whose own
-// model is m.
+// If the limit of the model m is reached, the worker claims no turns of agent x, whose
+// default model is m.
 func TestLackingModelIsFull(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *memory) {

@@ -22,17 +22,18 @@
 //
 // # Turns
 //
-// The list of due turns has one entry per session, however many messages wait in the
-// session. A worker runs them in order, one turn at a time. A parked turn stays in the list
-// and costs one row. It becomes due again when its approval is decided or expires. A worker
-// that shuts down hands over its turns after their current step. If a worker is killed, its
-// turns become due again when its lease in the store expires. The next worker continues
+// The queue of turns has one entry per session, however many messages wait in the
+// session. A worker runs the turns of a session in order, one at a time. A parked turn
+// stays in the queue and costs one row. It becomes due again when its approval is decided
+// or expires. A worker that shuts down hands over its turns after their current step. If
+// a worker is killed, its turns become due again: with store/sqlite at once, with
+// store/postgres when the worker's lease in the store expires. The next worker continues
 // from the stored state, as [belay.Session.Resume] does. Every write checks the epoch of
 // the hold, so a worker that only seemed dead can no longer store anything.
 //
-// The list is a separate table and not a job queue, because a turn belongs to the holder of
-// its session. The transaction that releases the session also ends the claim, and each
-// session has at most one claim.
+// The queue of turns is a table of its own and not a job queue, because a turn belongs to
+// the holder of its session. The transaction that releases the session also ends the
+// claim, and each session has at most one claim.
 //
 // # Limits
 //
@@ -41,15 +42,16 @@
 //
 // # Concurrency
 //
-// A Worker is safe for concurrent use. It closes a session when its turn has ended. Run
-// waits for all goroutines that it started.
+// A Worker is safe for concurrent use. After each turn, it closes the session of the
+// turn. Run waits for all goroutines that it started.
 //
 // # Errors
 //
-// A turn that fails ends with a stored error. If a turn cannot start, for example because
-// the store is unreachable, the worker logs the error and retries after a pause that grows
-// up to a minute. A turn that repeatedly calls its model but cannot be stored is suspended
-// until it is woken.
+// If a turn fails, its error is stored and the turn has ended. If a turn cannot start,
+// for example because the store is unreachable, the worker logs the error and retries
+// after a pause that grows up to a minute. A turn that repeatedly calls its model but
+// cannot be stored is suspended until somebody submits a message to its session or calls
+// Wake.
 //
 // # Testing
 //

@@ -19,8 +19,8 @@ func check(err error) {
 	}
 }
 
-// One part submits a message, a worker answers it, and a watcher sees the answer. With
-// store/postgres instead of store/sqlite, these can be processes on three machines.
+// The example submits a message, a worker answers it, and a watcher sees the answer. With
+// store/postgres instead of store/sqlite, all three can run on different machines.
 func Example() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "belay-")

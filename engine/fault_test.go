@@ -15,8 +15,8 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// failing is a store in which one commit fails: the store rejects it, or stores it and
-// returns an error.
+// failing is a store that returns an error for one commit. If stored is true, it stores
+// this commit all the same.
 type failing struct {
 	*sqlite.Store
 	at     int64
@@ -45,7 +45,7 @@ func (s *failing) Commit(ctx context.Context, c *belay.Commit) error {
 func TestCommitNotTaken(t *testing.T) {
 	t.Parallel()
 	for _, stored := range []bool{false, true} {
-		for at := range int64(5) { // the user's message, the call's intent, the call's result, the answer, the end
+		for at := range int64(5) { // the commits of the user's message, the call, its result, the answer and the end
 			t.Run(fmt.Sprintf("commit %d, stored %t", at+1, stored), func(t *testing.T) {
 				t.Parallel()
 				s := openFile(t, "")

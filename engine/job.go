@@ -9,7 +9,8 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// strangeJob is how long a job waits if this worker does not have its agent.
+// strangeJob is the pause before the next attempt if this worker does not have the job's
+// agent.
 const strangeJob = 30 * time.Second
 
 // perform runs a job once, with the hooks of the agent that queued it. It returns the time
@@ -35,7 +36,7 @@ func (w *Worker) perform(ctx context.Context, job hook.Job) (run hook.Run, again
 	return run, again
 }
 
-// final reports whether another attempt would fail in the same way.
+// final reports whether another attempt would certainly fail in the same way.
 func final(class codes.Code) bool {
 	switch class {
 	case codes.HandlerGone, codes.HandlerChanged, codes.InputGone, codes.CapabilityMissing, codes.OutputInvalid:

@@ -20,9 +20,9 @@ func (noModel) Stream(context.Context, *belay.Request) iter.Seq2[belay.Chunk, er
 	return func(func(belay.Chunk, error) bool) {}
 }
 
-// The result of an attempt decides whether the job is due again. Only idempotent jobs run
-// again. If the worker was stopped, the job is due at once. After a failure it is due after
-// a pause, until its retries are used up. If another attempt cannot help, the job ends.
+// The result of an attempt decides whether the job is due again. Only an idempotent job
+// can run again: at once if the worker was stopped, after a pause if the job failed. The
+// job ends when its attempts are used up or another attempt cannot help.
 //
 // SPEC J-04, J-05, J-06
 func TestWhenAJobIsDueAgain(t *testing.T) {

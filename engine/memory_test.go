@@ -39,13 +39,13 @@ type op struct {
 	commit *belay.Commit
 }
 
-// listed is an entry of the list of due turns.
+// listed is an entry of the queue of turns.
 type listed struct {
 	belay.DueTurn
 
 	claimed time.Time // time of the claim
 	held    bool      // a worker has claimed the turn
-	parked  bool      // not due before Since
+	parked  bool      // not due before the time Since
 }
 
 // settlement records a call of Settle.
@@ -156,7 +156,8 @@ func (s *memory) wake(session string) {
 	}
 }
 
-// hotClaims is the maximum number of claims while no time passes.
+// hotClaims is the maximum number of claims at the same time of the fake clock. More
+// would be a busy loop.
 const hotClaims = 1000
 
 func (s *memory) Claim(ctx context.Context, filter belay.TurnFilter) (due belay.DueTurn, err error) {
@@ -200,8 +201,8 @@ func (s *memory) Claim(ctx context.Context, filter belay.TurnFilter) (due belay.
 
 var errNothingDue = fmt.Errorf("nothing is due: %w", belay.ErrNotFound)
 
-// claim claims the turn that has been due longest. If no turn is due, it returns the time
-// until the next one, or 0 if there is none. The caller holds s.mu.
+// claim claims the turn that has been due longest. If no turn is due, wait is the time
+// until a turn is due, or 0 if there is no such turn. The caller holds s.mu.
 func (s *memory) claim(filter belay.TurnFilter) (due belay.DueTurn, found bool, wait time.Duration) {
 	now := time.Now()
 	var first *listed
@@ -305,7 +306,7 @@ func (s *memory) Changes(ctx context.Context, session string) iter.Seq2[belay.Se
 	}
 }
 
-// settlements returns the settlements of a session, without the first known ones.
+// settlements returns the settlements of a session, without the first known settlements.
 func (s *memory) settlements(session string, known int) (all []settlement) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

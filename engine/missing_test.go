@@ -58,7 +58,8 @@ func submitTo(t *testing.T, s *sqlite.Store, model, session, text string) {
 }
 
 // If a worker does not have the model of a turn, it leaves the turn to a worker that has
-// it. The turn keeps its message and its position. The reason is reported.
+// the model. The turn keeps its message and its position in the queue. Load reports the
+// reason.
 //
 // SPEC J-05, L-02
 func TestStrangeModel(t *testing.T) {
@@ -161,7 +162,7 @@ func TestTurnsOfTwoAgents(t *testing.T) {
 	if _, err := alpha.Session("a").RunDue(ctx, nil); err == nil || !strings.Contains(err.Error(), `belongs to agent "beta"`) {
 		t.Errorf("alpha takes the turn of beta: %v", err)
 	}
-	if err := errors.Join(alpha.Close(ctx), dies.Close()); err != nil { // no claim was settled
+	if err := errors.Join(alpha.Close(ctx), dies.Close()); err != nil { // the claim was not settled, as if the worker had died
 		t.Fatal(err)
 	}
 	by := make(chan string, 4)

@@ -21,10 +21,10 @@ type room struct {
 	turns     int
 	agents    map[string]int
 	models    map[string]int
-	own       map[string]string    // the own models of agents, as far as known
-	strangers map[string]time.Time // unavailable agents, with the time of the next try
-	lacking   map[string]time.Time // unavailable models, with the time of the next try
-	failures  map[string]failure   // sessions whose turns could not be stored
+	own       map[string]string    // the default models of agents that the worker has run
+	strangers map[string]time.Time // unavailable agents, with the time until which they are left to others
+	lacking   map[string]time.Time // unavailable models, with the time until which they are left to others
+	failures  map[string]failure   // by session: turns that could not be stored
 	sweepAt   int                  // number of failures at which fail removes old ones
 	changed   chan struct{}        // closed when the filter changes
 }
@@ -65,7 +65,7 @@ var errMoreRoom = errors.New("there is more capacity now")
 const strangeFor = 30 * time.Second
 
 // filter returns a filter for the turns that the worker can run now. The returned context
-// ends when the worker can run more. The caller must call done.
+// ends when the worker can run turns that the filter excludes. The caller must call done.
 func (r *room) filter(ctx context.Context) (_ context.Context, f belay.TurnFilter, done func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,7 +83,7 @@ func (r *room) filter(ctx context.Context) (_ context.Context, f belay.TurnFilte
 		}
 	}
 	f.ExceptModels = append(f.ExceptModels, full...)
-	for agent, model := range r.own { // turns that name no model use the agent's own model
+	for agent, model := range r.own { // a turn that names no model uses the agent's default model
 		if slices.Contains(full, model) {
 			f.ExceptOwn = append(f.ExceptOwn, agent)
 		}
@@ -112,7 +112,8 @@ func (r *room) filter(ctx context.Context) (_ context.Context, f belay.TurnFilte
 	}
 }
 
-// still returns the names whose time is not over, and removes the others.
+// still returns the names whose time has not passed, and removes the other names from
+// until.
 func still(until map[string]time.Time, now time.Time) []string {
 	maps.DeleteFunc(until, func(_ string, end time.Time) bool { return now.After(end) })
 	return slices.Collect(maps.Keys(until))
@@ -161,8 +162,8 @@ func (r *room) strange(agent string) {
 	r.stir()
 }
 
-// strangeModel leaves the turns that name a model to other workers for a while. Turns that
-// use the model as the own model of their agent still run.
+// strangeModel leaves the turns that name a model to other workers for a while. Turns
+// that name no model still run, even if it is the default model of their agent.
 func (r *room) strangeModel(model string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -184,16 +185,17 @@ type failure struct {
 	last  time.Time     // time of the last failure
 }
 
-// fewFailures is the number of failures that are always kept. If there are more, those
-// older than staleFailure are removed: their sessions run elsewhere or are suspended.
+// fewFailures is the number of failures that are always kept. If there are more, fail
+// removes failures that are older than staleFailure: their sessions run elsewhere or are
+// suspended.
 const (
 	fewFailures  = 4096
 	staleFailure = 10 * lastPause
 )
 
-// fail records that a session's turn could not be stored. It returns the pause before the
-// next attempt, and how often the turn has called its model without success. turn is empty
-// if the turn did not call the model.
+// fail records that a session's turn could not be stored. The result has the pause before
+// the next attempt, and the number of times that the turn has called its model without
+// success. turn is empty if the turn did not call the model.
 func (r *room) fail(session, turn string) failure {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,20 +15,20 @@ type Update struct {
 	// Message is the next message, or nil if only the state has changed. Pass its number to
 	// [Watch] to continue after it.
 	Message *belay.Message `json:"message,omitempty"`
-	// Info is the state of the session when Watch read it, just before Message. It says
-	// which turn is running, whether that turn is parked, and how the last turn ended.
-	// Several updates may have the same state. An update without a message comes after all
-	// messages of its state.
+	// Info is the state of the session just before Watch read Message. It says which turn
+	// is running, whether that turn is parked, and how the last turn ended. Several updates
+	// may have the same state. An update without a message comes after all messages of its
+	// state.
 	Info belay.SessionInfo `json:"info"`
 }
 
 // watchPatience is how long the store may be unreachable before Watch fails.
 const watchPatience = 30 * time.Second
 
-// Watch yields the messages of a session with numbers higher than after: those that are
-// already stored, and later ones. It does not matter which process stores them. Watch skips
-// no message and repeats none. To continue later, call Watch again with the number of the
-// last message.
+// Watch yields the messages of a session with numbers higher than after: messages that
+// are already stored, and later messages. It does not matter which process stores them.
+// Watch skips no message and repeats none. To continue later, call Watch again with the
+// number of the last message.
 //
 // Watch also yields the session's state when the state has changed. If the state changes
 // several times quickly, Watch may yield only the last state. When ctx ends, Watch ends
@@ -68,7 +68,7 @@ type watching struct {
 	yield   func(Update, error) bool
 	state   string
 	left    bool // the caller has stopped, or ctx has ended
-	told    bool // run has read something
+	told    bool // the store has reported a state in this run
 }
 
 // update yields an update and reports whether to continue. If ctx has ended, it yields

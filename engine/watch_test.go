@@ -100,7 +100,7 @@ func watch(t testing.TB, s belay.TurnStore, session string, turns int) {
 	t.Error("the end of the last turn was not told")
 }
 
-// Watching a session that does not exist returns an error. If the context has already
+// Watch yields an error for a session that does not exist. If the context has already
 // ended, Watch yields nothing.
 func TestWatchNothing(t *testing.T) {
 	t.Parallel()
@@ -140,7 +140,7 @@ func inTurn(turns int, turn *belay.TurnState) belay.SessionInfo {
 	return belay.SessionInfo{ID: "a", State: belay.SessionState{Turns: turns, Turn: turn}}
 }
 
-// Watch yields a state only if it differs from the last one that it yielded.
+// Watch yields a state only if the state differs from the last yielded state.
 func TestWatchTellsStatesOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

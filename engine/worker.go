@@ -25,15 +25,15 @@ type Options struct {
 	// Turns is the maximum number of turns that run at once. Defaults to 16.
 	Turns int
 	// PerAgent and PerModel limit how many turns of one agent, or with one model, run at
-	// once. The keys are names. The key "*" applies to all names that are not listed. By
-	// default only Turns limits them.
+	// once. The keys are names. The key "*" applies to all names that are not listed.
+	// Defaults to no such limits.
 	PerAgent, PerModel map[string]int
 	// Grace is how long a turn may take to finish its current step when the worker stops.
 	// After that the worker releases the turn in the middle of the step. Defaults to 30
 	// seconds.
 	Grace time.Duration
-	// Told is called after each turn with its result. Several goroutines may call it at
-	// once. Defaults to nil.
+	// Told is called after each attempt to run a turn, with the result. Several goroutines
+	// may call it at once. Defaults to nil.
 	Told func(Taken)
 	// Logger gets errors that are not returned to a caller. By default they are discarded.
 	Logger *slog.Logger
@@ -42,7 +42,7 @@ type Options struct {
 // Taken is a turn that a worker has run or tried to run.
 type Taken struct {
 	belay.DueTurn
-	// Turn is the result. It is nil if there was no turn to run.
+	// Turn is the result. It is nil if no turn was run.
 	Turn *belay.Turn
 	// Err is the error of the attempt. It is [belay.ErrHandedOver] if another worker
 	// continues the turn.
@@ -102,7 +102,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	jobs.Go(func() { w.work(working) }) // ends before Run returns
 
 	yield := make(chan struct{})
-	// A turn does not end when ctx ends. Another worker continues it.
+	// A running turn does not end when ctx ends. The worker hands it over to another
+	// worker.
 	taking, handOver := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer handOver(nil)
 	err := w.claim(ctx, func(due belay.DueTurn, agent *belay.Agent) {
@@ -177,7 +178,7 @@ func (w *Worker) begin(ctx context.Context, due belay.DueTurn, begin func(belay.
 }
 
 // putBack releases a claim, so that another worker, or this one later, can run the turn.
-// The turn keeps its position in the list.
+// The turn keeps its position in the queue.
 func (w *Worker) putBack(ctx context.Context, due belay.DueTurn, why error) {
 	if due.Why = ""; why != nil {
 		due.Why = why.Error()
@@ -243,8 +244,8 @@ func (w *Worker) again(ctx context.Context, taken *Taken) time.Time {
 		w.room.strangeModel(taken.Model)
 		return taken.Since
 	}
-	// It is unknown whether the turn was stored. The next attempt reads its state from the
-	// store.
+	// It is unknown which part of the turn was stored. The next attempt reads the turn's
+	// state from the store.
 	asked := ""
 	if _, lacks := errors.AsType[*belay.MissingToolError](err); !lacks && taken.Turn != nil && taken.Turn.Steps > 0 {
 		asked = taken.Turn.ID
@@ -273,8 +274,8 @@ func expiry(waits []belay.Question) time.Time {
 	return first
 }
 
-// settle releases a claim. It retries until the worker must end. Then closing the store
-// releases the claim.
+// settle releases a claim. It retries until it succeeds or the worker must end. In the
+// second case, closing the store releases the claim.
 func (w *Worker) settle(ctx context.Context, due belay.DueTurn, again time.Time) {
 	for {
 		err := w.store.Settle(context.WithoutCancel(ctx), due, again)

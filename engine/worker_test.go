@@ -43,7 +43,7 @@ func TestSubmit(t *testing.T) {
 	idle(t, s)
 }
 
-// Submit rejects an invalid message. It also fails if the store cannot keep turns.
+// Submit rejects an invalid message. It also fails if the store has no queue of turns.
 func TestSubmitRefuses(t *testing.T) {
 	t.Parallel()
 	s := openFile(t, "")
@@ -285,7 +285,7 @@ func TestLimits(t *testing.T) {
 				<-arrived
 			}
 			if test.opts.PerModel["same"] > 0 {
-				<-settled.settled // the worker has left the turn of the other agent to others
+				<-settled.settled // the worker has released the claim on the other agent's turn
 			}
 			close(goOn)
 			for range 2 * n {

@@ -8,8 +8,7 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// record writes the record of a run that has ended, or of one that has started or was
-// queued.
+// record writes the record of a run that has ended, has started or was queued.
 func (d *dispatch[In, Out]) record(e *entry[In, Out], state State, start, took int64, more *detail) *record {
 	r := d.room.next()
 	*r = record{
@@ -49,7 +48,7 @@ func (d *dispatch[In, Out]) matches(e *entry[In, Out]) bool {
 	case err != nil && d.def.kind == Gate: // a failed condition must not open a gate
 		d.diagnose(e, codes.MatchFailed, "the condition failed", err)
 		return true
-	case err != nil: // elsewhere it is a failure like any other
+	case err != nil: // at other phases, a failed condition is a failure of the handler
 		d.fail(e, d.mark, 0, Problem{Code: codes.MatchFailed, Err: err})
 		return false
 	}
@@ -159,8 +158,9 @@ func (d *dispatch[In, Out]) accept(e *entry[In, Out], start, took int64, out Out
 	d.keep(e, out, ans.Severity, more)
 }
 
-// refuse fails a run whose answer cannot be used as a whole. If the answer denies, the
-// denial counts in every failure mode, and refuse drops only the rest of the answer.
+// refuse fails a run whose answer is invalid or exceeds its capabilities. If the method
+// denial returns the answer's denial, the denial counts in every failure mode, and refuse
+// drops only the rest of the answer.
 func (d *dispatch[In, Out]) refuse(e *entry[In, Out], start, took int64, out Out, ans *Answer, p Problem) {
 	denial, ok := d.denial(e, out, ans, p)
 	if !ok {
@@ -180,9 +180,9 @@ func (d *dispatch[In, Out]) refuse(e *entry[In, Out], start, took int64, out Out
 // denial returns an answer's denial without the rest of the answer. It reports false if the
 // answer does not deny.
 //
-// A gate that fails open by default does so because a denial does harm there. An example is
-// approval.request, where a denial replaces the decision of a person. At such a gate,
-// denial also reports false if the subscription is not allowed to deny.
+// At some gates a denial does harm: at approval.request, it replaces the decision of a
+// person. These gates fail open by default. There, denial also reports false if the
+// subscription is not allowed to deny.
 func (d *dispatch[In, Out]) denial(e *entry[In, Out], out Out, ans *Answer, p Problem) (Out, bool) {
 	if d.def.kind != Gate || !ans.Severity.stops() {
 		return out, false

@@ -196,7 +196,8 @@ type Retry struct {
 	Exponential bool `json:"exponential,omitempty"`
 	// Cap limits the pause. Defaults to 5 minutes.
 	Cap time.Duration `json:"cap,omitempty"`
-	// Jitter, from 0 to 1, subtracts a random part of the pause, at most this fraction.
+	// Jitter is a fraction from 0 to 1. The pause is shortened by a random part of itself,
+	// at most by this fraction.
 	Jitter float64 `json:"jitter,omitempty"`
 }
 

@@ -50,7 +50,7 @@ func (rt *Runtime) setWall() {
 	}
 }
 
-// after calls f after d.
+// after calls f when the duration d has passed on the runtime's clock.
 func (rt *Runtime) after(d time.Duration, f func()) (stop func() bool) {
 	if rt.clock == nil {
 		return time.AfterFunc(d, f).Stop

@@ -43,7 +43,7 @@ func (brokenCondition) Check(hook.AnyPhase, any) error { return nil }
 func (c brokenCondition) Holds(any) (bool, error)      { return false, c.fail() }
 
 // A broken condition must let nothing through. At a gate it counts as a match. At other
-// phases it is a failure like any other.
+// phases the handler counts as failed.
 //
 // SPEC H-10
 func TestBrokenConditionFailsByMode(t *testing.T) {

@@ -123,7 +123,7 @@ func TestContextsDerivedFromAHandlersContextEndWithIt(t *testing.T) {
 				}
 			}
 			<-called
-			late := context.WithValue(ctx, key{}, 2) // A context that is derived after the end.
+			late := context.WithValue(ctx, key{}, 2) // This context is derived after the handler's context has ended.
 			after, cancelAfter := context.WithCancel(late)
 			defer cancelAfter()
 			<-after.Done()

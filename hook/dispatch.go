@@ -121,7 +121,7 @@ type dispatch[In any, Out Output] struct {
 	room  reservation
 	trace *trace
 
-	quick  bool  // an answer of nil needs only a record
+	quick  bool  // if an answer is nil, only a record is needed
 	at     int   // the entry being run inline
 	inside bool  // inline has not returned normally: see guard
 	mark   int64 // the last clock reading
@@ -196,7 +196,7 @@ func (d *dispatch[In, Out]) begin() error {
 	}
 	n := len(d.plan.entries)
 	if d.trace != nil {
-		d.room = reservation{recs: make([]record, n)} // an explanation writes no record
+		d.room = reservation{recs: make([]record, n)} // these records are not stored: Explain records nothing
 	} else if err := d.snap.log.reserve(d.ctx, n, &d.room); err != nil {
 		return err
 	}
@@ -215,7 +215,8 @@ func (d *dispatch[In, Out]) leave() {
 }
 
 // refuse fills in the outcome of a dispatch that was cancelled or could not be recorded. A
-// gate denies, unless it fails open by default: a denial does harm there.
+// gate then denies. A gate that fails open by default does not, because a denial does harm
+// there.
 func (def *defined[In, Out]) refuse(o *Outcome[In, Out], err error) error {
 	var none Out
 	o.Output, o.By = none, ""

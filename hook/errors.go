@@ -106,12 +106,12 @@ func (e *RewriterOrderError) Error() string {
 		e.Rewriter, e.Phase, e.After)
 }
 
-// InUseError reports that a lease cannot be closed, because other subscriptions are ordered
-// before or after subscriptions of this lease.
+// InUseError reports that a subscription cannot be removed, because other subscriptions
+// name it in After or Before.
 type InUseError struct {
 	// Phase and Subscription identify the subscription that would be removed.
 	Phase, Subscription string
-	// Dependents are the subscriptions that name it in After or Before.
+	// Dependents are the subscriptions that name Subscription in After or Before.
 	Dependents []string
 }
 

@@ -63,7 +63,7 @@ func (d *dispatch[In, Out]) evidence(at int) bool {
 		return false
 	}
 	d.fail(e, d.mark, 0, Problem{Code: codes.Journal, Err: d.unwritten})
-	if d.def.kind == Gate && !e.shadow { // a gate fails closed here, in every failure mode
+	if d.def.kind == Gate && !e.shadow { // the dispatch fails, whatever the subscription's failure mode is
 		d.stop = min(d.stop, e.pos)
 		if d.err == nil {
 			d.err = d.unwritten
@@ -108,7 +108,7 @@ func (d *dispatch[In, Out]) writeStarted(from int) (err error) {
 func (d *dispatch[In, Out]) wants(e *entry[In, Out]) (wanted bool) {
 	defer func() {
 		if recover() != nil {
-			wanted = false // matches fails in the same way later, and the handler does not run
+			wanted = false // the method matches fails in the same way later, so the handler does not run
 		}
 	}()
 	m := e.match
@@ -130,8 +130,9 @@ func (d *dispatch[In, Out]) wants(e *entry[In, Out]) (wanted bool) {
 // hookKey is the prefix of the keys of hook runs. The keys of jobs have other prefixes.
 const hookKey = "hook:"
 
-// runKey returns the key of a hook's run: the same key for every attempt in a turn. It is
-// empty outside of a turn, because nothing is resumed there.
+// runKey returns the key of a hook's run. If the turn is resumed and the hook runs again
+// for the same input, the key is the same. The key is empty outside of a turn, because only
+// turns are resumed.
 func (d *dispatch[In, Out]) runKey(e *entry[In, Out]) string {
 	if d.scope.Turn == "" {
 		return ""
@@ -231,7 +232,7 @@ func (a *attempts) of(ctx context.Context, journal Journal, scope *Scope) (*earl
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if scope.Turn == "" || scope.Turn != a.turn {
-		return nil, nil //nolint:nilnil // none, which is fine
+		return nil, nil //nolint:nilnil // nil has no attempts
 	}
 	list, ok := journal.(ListJournal)
 	if a.earlier != nil || !ok {

@@ -270,8 +270,8 @@ func TestExplainRunsOfAFailedGate(t *testing.T) {
 	equal(t, "won", hook.ExplainRuns(plan, s.Take())[0].Won, "b")
 }
 
-// Hooks whose start is recorded count their attempts, as jobs do. They belong to the
-// dispatch; the attempts of a job do not.
+// Hooks whose start is recorded count their attempts, as jobs do. Their runs belong to a
+// dispatch. The attempts of a job do not.
 //
 // SPEC H-18
 func TestExplainRunsOfCountedAttempts(t *testing.T) {

@@ -36,7 +36,7 @@ func (d *dispatch[In, Out]) failed(e *entry[In, Out], start, took int64, p *Prob
 		state = TimedOut
 	}
 	diag.Phase, diag.Subscription = "", "" // the record already has both
-	diag.Err = nil                         // it may quote the input
+	diag.Err = nil                         // the error may quote the input
 	more := &detail{class: p.Code, diags: []Diagnostic{diag}}
 	d.record(e, state, start, took, more)
 	d.rt.logFailure(d.ctx, d.scope, *p)
@@ -62,8 +62,8 @@ func (d *dispatch[In, Out]) end(e *entry[In, Out], p Problem) {
 	d.stop = min(d.stop, e.pos)
 }
 
-// stand uses an answer in place of a failed one. If that answer rewrites the input, later
-// handlers see the rewritten input: if a result is withheld from the model, it is withheld
+// stand uses an answer in place of a failed one. If the answer rewrites the input, later
+// handlers see the rewritten input. So a result that is withheld from the model is withheld
 // from them too. If the rewrite fails, the dispatch fails, because the input must not pass
 // unchanged.
 func (d *dispatch[In, Out]) stand(e *entry[In, Out], out Out, more *detail, p Problem) {

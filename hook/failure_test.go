@@ -19,7 +19,7 @@ type misdeed struct {
 	name  string
 	code  codes.Code
 	state hook.State
-	// alone says that only a handler with its own goroutine can be tested with it.
+	// alone says that the failure can be tested only with a handler on its own goroutine.
 	alone bool
 	do    func(ctx context.Context) error
 }

@@ -19,8 +19,8 @@ type detached[In any, Out Output] struct {
 	rec  record
 }
 
-// fire starts a handler and does not wait. The journal already has the started record. It
-// gets the final record when the handler returns.
+// fire starts a handler and does not wait. The journal already has the started record. The
+// final record is written when the handler returns.
 func (d *dispatch[In, Out]) fire(e *entry[In, Out]) {
 	start := d.rt.now()
 	d.mark = start
@@ -94,7 +94,7 @@ func (r *detached[In, Out]) settle(ctx context.Context, end ending) {
 }
 
 // detachedProblem rejects an answer that contains more than audit notes and jobs, because
-// no dispatch waits for the rest.
+// no dispatch waits for other contributions.
 func (e *installed) detachedProblem(ans *Answer) *Problem {
 	if ans.Invalid != "" {
 		p := invalidAnswer(ans)

@@ -8,8 +8,8 @@ import (
 
 // Inherit adds the subscriptions of another snapshot, of any runtime: a child's turn has
 // the subscriptions of its parent. They are ordered together with the subscriptions of this
-// snapshot, and their records are written here. Their jobs and background work go to the
-// runtime where they were installed.
+// snapshot, and this snapshot collects their records. Their jobs and background work go to
+// the runtime where they were installed.
 //
 // Inherit leaves out subscriptions with NoInherit. A subscription that both snapshots have
 // runs once. If another subscription here has the same id, the inherited one gets the id
@@ -115,7 +115,8 @@ func (m *members) adopt(e *installed, from *Runtime) {
 	m.add(heir)
 }
 
-// origin returns the subscription as it was installed.
+// origin returns the subscription as it was installed: for an inherited member, the
+// original.
 func (e *installed) origin() *subscription {
 	if e.of != nil {
 		return e.of

@@ -65,7 +65,7 @@ type QueueStats struct {
 	Waiting   int           `json:"waiting"`
 	Running   int           `json:"running"`
 	Capacity  int           `json:"capacity"`
-	OldestAge time.Duration `json:"oldest_age"` // of the waiting jobs that are due
+	OldestAge time.Duration `json:"oldest_age"` // how long the oldest waiting job has been due
 }
 
 // ClaimQueue is a Queue from which workers claim jobs. A queue does not need this interface

@@ -46,11 +46,11 @@ func TestContributedJobIsStoredWithItsRun(t *testing.T) {
 				if err := rt.Drain(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				asked := runOf(t, list(t, journal, hook.Filter{States: []hook.State{hook.Completed}}), "a") // The record is durable already,
+				asked := runOf(t, list(t, journal, hook.Filter{States: []hook.State{hook.Completed}}), "a") // The record is stored before the turn ends.
 				if err := s.Release(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				equal(t, "runs", brief(list(t, journal, hook.Filter{})), "a:completed") // and is not stored a second time.
+				equal(t, "runs", brief(list(t, journal, hook.Filter{})), "a:completed") // The end of the turn does not store the record again.
 				index, err := queue.Claim(t.Context())
 				if err != nil {
 					t.Fatal(err)
@@ -213,7 +213,7 @@ func TestBackgroundRunIsStoredBeforeTheTurnGoesOn(t *testing.T) {
 		}))
 		s := rt.Snapshot()
 		dispatch(t, observePhase, s, write)
-		stored := list(t, journal, hook.Filter{}) // Read it before the turn writes anything.
+		stored := list(t, journal, hook.Filter{}) // Read the records before the turn writes anything.
 		equal(t, "on record", brief(stored), "a:backgrounded")
 		if stored[0].Job == "" || stored[0].Key == "" {
 			t.Errorf("its job and key are not on record: %+v", stored[0])

@@ -20,10 +20,10 @@ type Lease struct {
 	until  uint64 // the number of the first generation without the entries
 }
 
-// Close removes what the lease added, except what [Runtime.Remove] has removed. It never waits: running turns keep their snapshot. A
-// second call does nothing. If other subscriptions are ordered against what would be
-// removed, nothing is closed and the error is an *InUseError. Close those leases together
-// with [CloseAll].
+// Close removes what the lease added, except what [Runtime.Remove] has already removed. It
+// never waits: running turns keep their snapshot. A second call does nothing. If other
+// subscriptions name one of the lease's subscriptions in After or Before, Close removes
+// nothing and returns an *InUseError. Close the leases of both together with [CloseAll].
 func (l *Lease) Close() error { return CloseAll(l) }
 
 // CloseAll closes several leases of one runtime in one step, so that subscriptions that
@@ -95,8 +95,8 @@ func (l *Lease) isClosed() bool {
 	return l.closed
 }
 
-// close marks the lease as closed since a generation and removes its job handlers. The
-// caller holds rt.changing.
+// close marks the lease as closed and removes its job handlers. until is the number of the
+// first generation without the lease's entries. The caller holds rt.changing.
 func (l *Lease) close(until uint64) {
 	l.mu.Lock()
 	l.closed, l.until = true, until

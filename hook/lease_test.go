@@ -41,11 +41,11 @@ func TestCloseTwiceIsHarmless(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	install(t, rt, gateNamed("a", nil)) // The id can be used again,
+	install(t, rt, gateNamed("a", nil)) // The id can be used again.
 	if err := lease.Close(); err != nil {
 		t.Fatal(err)
 	}
-	same(t, "plan", planOf(t, rt, gatePhase), []string{"a"}) // and closing the old lease again does not remove the new subscription.
+	same(t, "plan", planOf(t, rt, gatePhase), []string{"a"}) // Closing the old lease again does not remove the new subscription.
 }
 
 // SPEC H-04
@@ -54,7 +54,7 @@ func TestClosingWhatOthersNeedIsRefused(t *testing.T) {
 	for _, test := range []struct {
 		rule   string
 		others []hook.Subscription
-		needed []string // the subscriptions that need it; empty: it can be closed
+		needed []string // the subscriptions that need the lease; empty: the lease can be closed
 	}{
 		{"no subscription is ordered relative to it", []hook.Subscription{gateNamed("x", nil)}, nil},
 		{"one comes after it", []hook.Subscription{gateNamed("x", &hook.Options{After: []string{"a"}})}, []string{"x"}},

@@ -133,8 +133,8 @@ func (l *runLog) finish(ctx context.Context, r *reservation) error {
 	return err
 }
 
-// spill writes a chunk without open spans to the journal. The caller has removed, or must
-// remove, the chunk from the log.
+// spill writes a chunk without open spans to the journal. The caller removes the chunk from
+// the log, before or after the call.
 func (l *runLog) spill(ctx context.Context, c *chunk) error {
 	if journal, ok := l.rt.opts.Journal.(*MemoryJournal); ok && !c.special {
 		l.rt.recycle(journal.adopt(l.rt, c))

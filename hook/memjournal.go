@@ -16,7 +16,7 @@ type MemoryJournal struct {
 	mu       sync.Mutex
 	segments []segment // the oldest first
 	first    int       // index of the oldest segment; earlier ones were dropped
-	count    int       // runs in segments
+	count    int       // the number of runs in segments
 	byID     map[string]*Run
 	dropped  uint64
 }
@@ -30,7 +30,7 @@ type segment struct {
 	rt      *Runtime
 	chunk   *chunk
 	records []record
-	n       int // runs in it
+	n       int // the number of runs in the segment
 }
 
 // NewMemoryJournal makes a journal that keeps the newest runs, up to capacity.
@@ -125,7 +125,7 @@ func (j *MemoryJournal) push(s segment) (free *chunk) {
 		*old = segment{}
 		j.first++
 	}
-	if j.first > len(j.segments)/2 && j.first >= 64 { // move the rest to the front, so that the slice stays bounded
+	if j.first > len(j.segments)/2 && j.first >= 64 { // move the remaining segments to the front, so that the slice stays bounded
 		n := copy(j.segments, j.segments[j.first:])
 		clear(j.segments[n:])
 		j.segments, j.first = j.segments[:n], 0

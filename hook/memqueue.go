@@ -218,7 +218,7 @@ func (q *MemoryQueue) remember(key string) {
 }
 
 // Remove removes the waiting jobs for which match reports true, and frees their keys. If
-// such a job is running, Remove returns false and removes nothing.
+// match reports true for a running job, Remove returns false and removes nothing.
 func (q *MemoryQueue) Remove(match func(Job) bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -190,7 +190,7 @@ func (r *run[In, Out]) main() {
 			r.failed = &problem
 		}
 		r.ended = r.snap.rt.now()
-		done := r.done // read it before the signal: after it, the crew may reuse the run
+		done := r.done // read r.done before the signal: after it, the crew may reuse the run
 		if r.state.CompareAndSwap(pending, finished) {
 			done <- true // never blocks: the channel has room for every run
 		} else {

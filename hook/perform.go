@@ -130,8 +130,8 @@ func (rt *Runtime) recall(ctx context.Context, job Job) (json.RawMessage, any, *
 	}
 }
 
-// performJob runs the handler of a background subscription. The input is held, or decoded
-// from input.
+// performJob runs the handler of a background subscription. The handler's input is held if
+// held has the right type. Otherwise performJob decodes it from input.
 func (def *defined[In, Out]) performJob(ctx context.Context, e *installed, input json.RawMessage, job Job, held any) (*Answer, error) {
 	in, ok := held.(In)
 	if !ok {
@@ -245,7 +245,7 @@ func (rt *Runtime) settle(ctx context.Context, queue ClaimQueue, job Job, run Ru
 		}
 		rt.logFailure(ctx, &job.Scope, Problem{Phase: job.Phase, Subscription: job.Subscription, Code: codes.Journal, Err: err})
 		if errors.Is(err, ErrNotFound) {
-			return nil // another worker has settled it
+			return nil // another worker has settled the job
 		}
 		woken := make(chan struct{})
 		stop := rt.after(settlePause, func() { close(woken) })

@@ -138,9 +138,9 @@ func TestOneSuccessForOneKey(t *testing.T) {
 		rt, journal, _ := withQueue(t, 8, observePhase.On("a", does[remark](func(context.Context, call) { ran++ }), &hook.Options{Execution: hook.Background}))
 		s := rt.Snapshot()
 		dispatch(t, observePhase, s, write)
-		dispatch(t, observePhase, s, write) // The first job waits,
+		dispatch(t, observePhase, s, write) // The first job is still waiting.
 		work(t, rt)
-		dispatch(t, observePhase, s, write) // and here it is done.
+		dispatch(t, observePhase, s, write) // The first job is done.
 		work(t, rt)
 		equal(t, "runs of the handler", ran, 1)
 		other := write

@@ -59,9 +59,9 @@ type Definition[In any, Out Output] struct {
 	// Sound reports whether a rewritten input is valid. If it is not, handlers that do not
 	// rewrite are not called: see [Outcome.Unsound]. Defaults to accepting every input.
 	Sound func(In) bool
-	// Closed returns the answer for a failure under [Closed]. A gate requires it, and its
-	// answer must deny. At a collect phase it is optional: without it, or if it reports
-	// false, Dispatch returns a *FailureError.
+	// Closed returns the answer for a failure under [Closed]. A gate must have this
+	// function, and the answer must deny. At a collect phase it is optional: without it, or
+	// if it reports false, Dispatch returns a *FailureError.
 	Closed func(f Problem) (Out, bool)
 	// Verdict returns the decision and the reason of a gate's answer, without its other
 	// contributions. The runtime uses it if an answer denies but its other contributions
@@ -82,10 +82,10 @@ type Phase[In any, Out Output] struct {
 	d *operations[In, Out]
 }
 
-// operations are what a phase can do. They are function values, and not methods of a generic
-// type, for the compiler: it generates all methods of a generic type, and everything that
-// they call, in every package that mentions the type. Define, which makes them, is called in
-// few packages. Phases are mentioned in many.
+// operations are the functions of a phase. They are function values and not methods of a
+// generic type, because the compiler generates all methods of a generic type, and
+// everything that they call, in every package that mentions the type. Many packages mention
+// phases. Few packages call Define, which makes the operations.
 type operations[In any, Out Output] struct {
 	core     *phaseCore
 	dispatch func(ctx context.Context, s *Snapshot, plan *phasePlan, in In) (Outcome[In, Out], error)

@@ -70,7 +70,7 @@ func (rt *Runtime) Plan(phase string) (Plan, error) {
 	if err != nil {
 		return Plan{}, fmt.Errorf("plan: %w", err)
 	}
-	rt.changing.Lock() // members and plans must not change in between
+	rt.changing.Lock() // members and plans must not change while both are read
 	defer rt.changing.Unlock()
 	disabled := disabledIDs(rt.members[c])
 	rt.holding.Lock()

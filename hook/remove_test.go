@@ -25,7 +25,7 @@ func TestRemoveByID(t *testing.T) {
 	turn.Refresh()
 	same(t, "gates of the running turn", idsOf(gatePhase.Plan(turn)), []string{"a", "b"})
 
-	install(t, rt, gateNamed("a", nil)) // another one
+	install(t, rt, gateNamed("a", nil)) // a new subscription with the same id
 	if err := lease.Close(); err != nil {
 		t.Fatal(err)
 	}

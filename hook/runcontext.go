@@ -63,8 +63,8 @@ func (c *runContext) Err() error {
 	return c.parent.Err()
 }
 
-// Value returns a value. The context package uses Value to find causes and children. So if
-// there is a full context, it must answer.
+// Value returns the value of a key. The context package also calls Value, to find causes
+// and children. So if there is a full context, Value asks that one.
 func (c *runContext) Value(key any) any {
 	c.mu.Lock()
 	defer c.mu.Unlock()

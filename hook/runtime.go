@@ -98,7 +98,7 @@ type installed struct {
 	id         string
 	handler    any // Handler[In, Out] of the phase
 
-	abandoned *atomic.Int32 // counts abandoned runs that are still alive; points to alive, or to that of the original
+	abandoned *atomic.Int32 // counts abandoned runs that are still alive; points to the field alive, here or in the original
 	alive     atomic.Int32  // not used if the subscription was inherited
 	home      *Runtime      // the runtime where it was installed; nil if it was not inherited
 	of        *subscription // the original subscription; nil if it was not inherited
@@ -193,10 +193,12 @@ func (rt *Runtime) Install(subs ...Subscription) (*Lease, error) {
 	return rt.change(nil, subs)
 }
 
-// Remove removes subscriptions by their ids, at every phase that has them: all of them or
-// none. It does what closing their leases does, whoever has those: running turns keep their
-// snapshot, so that a turn never loses a gate. The leases can still be closed. If
-// an id is unknown, or others are ordered against what would be removed, nothing is removed.
+// Remove removes the subscriptions with the given ids from every phase. Running turns keep
+// their snapshot, so that a turn never loses a gate. The leases of removed subscriptions
+// can still be closed.
+//
+// Remove removes all of the subscriptions or none. It removes none and returns an error if
+// an id is unknown, or if another subscription names a removed one in After or Before.
 func (rt *Runtime) Remove(ids ...string) error {
 	rt.changing.Lock()
 	defer rt.changing.Unlock()
@@ -223,8 +225,8 @@ func (rt *Runtime) Remove(ids ...string) error {
 	return nil
 }
 
-// change removes and adds in one step. What was removed before is skipped. rt.changing is
-// held.
+// change removes and adds subscriptions in one step. It skips subscriptions in remove that
+// are no longer installed. The caller holds rt.changing.
 func (rt *Runtime) change(remove []*installed, add []Subscription) (*Lease, error) {
 	touched := make(map[*phaseCore]*members)
 	touch := func(c *phaseCore) *members {

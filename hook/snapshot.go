@@ -102,8 +102,9 @@ func (rt *Runtime) settleGeneration(g *generation) {
 }
 
 // Snapshot is the set of subscriptions that a turn uses. It does not change when others
-// install or close subscriptions. It also collects the records of the turn's runs. Release
-// it when the turn is over. A Snapshot is safe for concurrent use.
+// install or close subscriptions: only Refresh and Inherit add to it. It also collects the
+// records of the turn's runs. Release it when the turn is over. A Snapshot is safe for
+// concurrent use.
 type Snapshot struct {
 	rt   *Runtime
 	gen  atomic.Pointer[generation] // the current plans: see Refresh
@@ -135,11 +136,14 @@ func (rt *Runtime) Snapshot() *Snapshot {
 	return s
 }
 
-// Refresh adds what guards a turn and was installed since the snapshot was made: gates, and
-// hooks at phases that can rewrite an output, because they may hide a secret. The loop calls
-// it between steps. Everything else stays as it was when the turn began, including guards
-// that were removed meanwhile. Running dispatches are not affected, and a released snapshot does
-// not change.
+// Refresh adds the new guards of the turn: the gates, and the hooks at phases that can
+// rewrite an output, that were installed after the snapshot was made. Output hooks are
+// guards because they may hide a secret. From the snapshots that Inherit added, Refresh
+// takes only new gates.
+//
+// The loop calls Refresh between steps. Everything else stays as it was when the turn
+// began: the turn keeps guards that were removed meanwhile. Running dispatches are not
+// affected, and a released snapshot does not change.
 func (s *Snapshot) Refresh() {
 	s.refreshing.Lock()
 	defer s.refreshing.Unlock()
@@ -152,10 +156,10 @@ func (s *Snapshot) Refresh() {
 	}
 }
 
-// guards reports whether hooks at the phase protect a turn, so that new ones join it.
+// guards reports whether hooks at the phase protect a turn. Refresh adds only such hooks.
 func (c *phaseCore) guards() bool { return c.kind == Gate || c.caps&CanRewriteOutput != 0 }
 
-// joinGuards adds the new guards of a parent.
+// joinGuards adds the new guards of an inherited snapshot.
 func (s *Snapshot) joinGuards(parent *Snapshot) {
 	old, theirs := s.gen.Load(), parent.gen.Load()
 	next := old
@@ -178,7 +182,7 @@ func (s *Snapshot) joinGuards(parent *Snapshot) {
 	s.gen.Store(next)
 }
 
-// refresh adds the new guards of the snapshot's own runtime. s.refreshing is held.
+// refresh adds the new guards of the snapshot's own runtime. The caller holds s.refreshing.
 func (s *Snapshot) refresh() {
 	rt := s.rt
 	rt.holding.Lock()

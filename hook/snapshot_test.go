@@ -106,7 +106,7 @@ func TestRefreshTakesTheNewerOfTwo(t *testing.T) {
 }
 
 // If old and new gates cannot be ordered together, no gate is lost. The installed gates
-// keep their order, and gates that were closed since stay in the turn.
+// keep their order, and gates whose lease was closed meanwhile stay in the turn.
 //
 // SPEC H-14
 func TestRefreshKeepsGatesThatCannotBeOrderedTogether(t *testing.T) {

@@ -86,7 +86,7 @@ func TestStages(t *testing.T) {
 // SPEC H-07
 func TestStagesOfAnyGraph(t *testing.T) {
 	t.Parallel()
-	const limit = 2 // of narrowPhase
+	const limit = 2 // the limit of narrowPhase
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(1, 9).Draw(rt, "subscriptions")
 		subs := make([]hook.Subscription, n)

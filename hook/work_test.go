@@ -71,8 +71,8 @@ func (q *refusingQueue) Settle(ctx context.Context, job hook.Job, attempt hook.R
 	return q.MemoryQueue.Settle(ctx, job, attempt, again)
 }
 
-// If the queue cannot be written, finished work is recorded as soon as it can. If another
-// process has settled a job, the worker continues with the next one.
+// If the queue cannot be written, the worker retries until the finished work is recorded.
+// If another process has settled a job, the worker continues with the next one.
 //
 // SPEC J-01
 func TestWorkerSettlesWhenItCan(t *testing.T) {

@@ -30,7 +30,7 @@
 //	}
 //
 // On some machines the sandbox works only if your program calls [sandbox.Main]. Without a
-// sandbox, agents ask before more commands. If the setting sandbox.mode is require, no
+// sandbox, more commands need approval. If the setting sandbox.mode is require, no
 // command runs without a sandbox.
 //
 // Set a field of [Options] to use your own model, store, approver, hooks or extensions, or

@@ -11,7 +11,7 @@ import (
 )
 
 // This program has all features of the command line. The project's hook denies the same
-// calls.
+// calls as with the command line.
 func Example() {
 	dir, remove := project(map[string]string{".belay/hooks/no-prod.yaml": noProd})
 	defer remove()

@@ -111,7 +111,8 @@ func TestDeclaredAgentsAreMadeByName(t *testing.T) {
 	}
 }
 
-// Settings of the program override settings of files. Errors about them name their source.
+// Settings of the program override settings of files. Errors about such settings name
+// their source.
 func TestSettingsOverruleFiles(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{"belay.yaml": "instructions: You tidy up.\n"}

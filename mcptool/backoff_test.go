@@ -20,7 +20,7 @@ import (
 const mostPause = 30 * time.Second
 
 // The pause before a restart doubles up to the limit and then stays there. A first pause
-// above the limit is cut to it.
+// above the limit is cut to the limit.
 //
 // SPEC E-09
 func TestPausesGrowAndAreBounded(t *testing.T) {
@@ -78,7 +78,7 @@ func TestWhoLivedWellIsStartedAgainSoon(t *testing.T) {
 		fails bool          // whether the start fails
 		ready time.Duration
 		call  string
-		pause time.Duration // the pause after this life
+		pause time.Duration // the pause after this run of the server
 	}{
 		{name: "the first fails", fails: true, pause: first},
 		{name: "so does the second", fails: true, pause: 2 * first},

@@ -125,7 +125,8 @@ type field struct {
 	options  []option
 }
 
-// option is an answer that the user can choose: words is the shown text, value is sent.
+// option is an answer that the user can choose. The user sees words, and the server gets
+// value.
 type option struct {
 	words string
 	value any

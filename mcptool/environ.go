@@ -146,7 +146,7 @@ func literals(s *Server) (secrets []string) {
 	return secrets
 }
 
-// htmlSafe makes the escapes that some JSON encoders make, such as Go's.
+// htmlSafe escapes characters as some JSON encoders do, such as Go's.
 var htmlSafe = strings.NewReplacer("&", `\u0026`, "<", `\u003c`, ">", `\u003e`)
 
 // redactor removes secrets and their escaped forms from a text. It also removes each

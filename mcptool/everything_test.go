@@ -10,8 +10,8 @@ import (
 	"github.com/belay-run/belay/mcptool"
 )
 
-// everything is the reference server of the protocol. The test uses it only if npx has it
-// in its cache, and downloads nothing.
+// everything is the reference server of the protocol. The test uses this server only if
+// it is in the cache of npx, and downloads nothing.
 const everything = "@modelcontextprotocol/server-everything"
 
 // SPEC E-09

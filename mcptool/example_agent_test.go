@@ -43,7 +43,7 @@ func Example() {
 	// <nil>
 }
 
-// A server of the official SDK in the program itself.
+// This example runs a server of the official SDK in the program itself.
 func ExampleServer() {
 	ctx := context.Background()
 	model := scripted.New([]scripted.Step{
@@ -77,7 +77,7 @@ func ExampleServer() {
 	// <nil>
 }
 
-// Agents share the servers of the same configuration.
+// Agents can share servers that have the same configuration.
 func ExamplePool() {
 	ctx := context.Background()
 	server := mcptool.Server{Name: "notes", Command: must(os.Executable()), Env: map[string]string{serverVariable: "full"}}

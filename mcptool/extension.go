@@ -32,13 +32,13 @@ type Options struct {
 	// Grace is the time between SIGTERM and SIGKILL when Belay stops a server's process
 	// group. Defaults to 2 seconds.
 	Grace time.Duration
-	// Backoff is the pause before Belay restarts a server. The pause doubles with each
-	// end of the server, up to 30 seconds. It starts again at Backoff after the server
-	// has answered a call or was ready for more than 30 seconds. Defaults to 100
+	// Backoff is the pause before Belay restarts a server. The pause doubles each time
+	// the server ends, up to 30 seconds. It starts again at Backoff after the server has
+	// answered a call or was ready for more than 30 seconds. Defaults to 100
 	// milliseconds.
 	Backoff time.Duration
-	// Dir is the working directory of servers that name none. Defaults to the working
-	// directory of the Belay process.
+	// Dir is the working directory of servers without a Dir of their own. Defaults to the
+	// working directory of the Belay process.
 	Dir string
 	// Environ is the environment, as KEY=value, that servers get variables from. Defaults
 	// to the environment of the Belay process.
@@ -176,7 +176,7 @@ func (e *Extension) Replace(ctx context.Context, old *belay.Lease, servers ...Se
 }
 
 // sound checks servers and starts them. Their names must differ from the names of the
-// existing servers. Servers of the lease that will be replaced do not count.
+// existing servers, except those of the lease that will be replaced.
 func (e *Extension) sound(but *belay.Lease, servers []Server) ([]*mount, error) {
 	if e.over.Err() != nil {
 		return nil, errors.New("mcp: the extension is closed")
@@ -214,7 +214,8 @@ func (e *Extension) sound(but *belay.Lease, servers []Server) ([]*mount, error) 
 }
 
 // settle waits until each server is ready or has failed once. It stops waiting for a
-// server after the server's wait time, and for all when ctx or the extension ends.
+// server after the server's wait time, and for all servers when ctx or the extension
+// ends.
 func (e *Extension) settle(ctx context.Context, added []*mount) {
 	if e.opts.Wait < 0 {
 		return

@@ -160,7 +160,7 @@ func TestHTTPEventsAreBounded(t *testing.T) { //nolint:paralleltest // what the 
 	const mib = 1 << 20
 	piece := bytes.Repeat([]byte("x"), mib)
 	long := answering(func(w http.ResponseWriter, tool string, id json.RawMessage) {
-		size := 512 * mib // Belay must read only a small part of it
+		size := 512 * mib // Belay must read only a small part of this body
 		w.Header().Set("Content-Type", "text/event-stream")
 		switch tool {
 		case "fits":
@@ -177,7 +177,7 @@ func TestHTTPEventsAreBounded(t *testing.T) { //nolint:paralleltest // what the 
 			}
 			_, _ = fmt.Fprint(w, ends+"\n\n")
 		}
-		if tool == "fits" { // a stream may be longer than one event
+		if tool == "fits" { // a stream may be longer than the limit for one event
 			event(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"`, `"}}`)
 		}
 		event(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"`, id), `"}]}}`)

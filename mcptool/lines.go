@@ -9,8 +9,8 @@ import (
 
 const (
 	// longestLine is the maximum length of a logged line. looked is how many bytes of a
-	// line are searched for secrets. It is larger than longestLine: a line that is cut
-	// first could end in a part of a secret.
+	// line are searched for secrets. looked is larger than longestLine. Otherwise the end
+	// of a cut line could be a part of a secret, which the search would not find.
 	longestLine = 4 << 10
 	looked      = 64 << 10
 	// mostLogged is how many bytes are logged between one start of a server and its end.

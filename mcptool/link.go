@@ -26,7 +26,7 @@ const (
 	looking = time.Minute
 	// listing is the timeout for listing the tools again.
 	listing = 30 * time.Second
-	// These limit what a server may add to a model request.
+	// These constants limit what a server may add to a model request.
 	mostTools       = 512
 	mostDescription = 16_000
 	mostSchema      = 64 << 10
@@ -64,8 +64,8 @@ type offered struct {
 	schema            json.RawMessage
 	readOnly          bool
 	destructive       bool
-	// read is set for tools that Belay adds, such as read_resource, and runs them. It is
-	// nil for the server's own tools.
+	// read runs a tool that Belay adds, such as read_resource. It is nil for the server's
+	// own tools.
 	read func(t *serverTool, ctx context.Context, f *life, call *belay.Invocation) (belay.Result, error)
 }
 
@@ -96,7 +96,7 @@ type link struct {
 
 	now     atomic.Pointer[view]
 	current atomic.Pointer[life] // the open MCP session, or nil
-	deaths  atomic.Int64         // ends of the server since a call succeeded
+	deaths  atomic.Int64         // how often the server has ended since the last successful call
 	changed chan struct{}        // has an element when the tools must be listed again
 
 	calls    atomic.Uint64
@@ -181,8 +181,8 @@ func (l *link) run() {
 	}
 }
 
-// backoff returns the pause after a number of deaths in a row. It doubles with each
-// death.
+// backoff returns the pause before the next start. deaths is how often the server has
+// ended in a row. The pause doubles each time.
 func backoff(first time.Duration, deaths int64) time.Duration {
 	pause := min(first, mostBackoff)
 	for ; deaths > 1 && pause < mostBackoff; deaths-- {
@@ -294,8 +294,8 @@ func (f *life) watch() {
 	close(f.over)
 }
 
-// bury ends a session. It waits until a program has ended, and for a URL at most the
-// grace time.
+// bury ends a session. For a program, it waits until the program has ended. For a server
+// with a URL, it waits at most the grace time.
 func (l *link) bury(f *life, why error) {
 	l.current.Store(nil)
 	l.stir()
@@ -305,7 +305,7 @@ func (l *link) bury(f *life, why error) {
 		<-f.pipe.over
 	}
 	closed := make(chan struct{})
-	go func() { // ends with the session; only a URL that does not answer delays it
+	go func() { // ends with the session; a server with a URL that does not answer can delay this
 		defer close(closed)
 		_ = f.session.Close() // the session has ended, with or without an error
 	}()

@@ -91,7 +91,7 @@ func offer(t *mcp.Tool) (*offered, error) {
 	o.description = cutText(o.description, mostDescription)
 	if a := t.Annotations; a != nil {
 		o.destructive = a.DestructiveHint != nil && *a.DestructiveHint
-		o.readOnly = a.ReadOnlyHint && !o.destructive // read-only does not count if the tool is also marked as destructive
+		o.readOnly = a.ReadOnlyHint && !o.destructive // the mark read-only is ignored if the tool is also marked as destructive
 	}
 	if t.Name == "" {
 		return nil, errors.New("it has no name")

@@ -84,7 +84,7 @@ var (
 )
 
 // foreign are keys of other programs that Belay ignores with a warning. The keys of the
-// outer map say where such a key stands: "" is the top of the file. The values are the
+// outer map say where such a key is: "" is the top of the file. The values are the
 // reasons. Ignoring a key must not change which server runs or what it may do. So keys
 // that restrict a server are not in the list.
 var foreign = map[string]map[string]string{
@@ -140,7 +140,7 @@ func (r *reading) read(text string) {
 	}
 }
 
-// server reads one server. It adds the server only if it has no mistake.
+// server reads one server. It adds the server only if its declaration has no mistake.
 func (r *reading) server(f frontmatter.Field) {
 	before := len(r.faults)
 	of := fmt.Sprintf("server %q: ", f.Key)

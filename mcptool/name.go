@@ -65,7 +65,7 @@ func putRune(b *strings.Builder, runes []rune, i int) {
 	r := runes[i]
 	plain := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
 	if r == '-' && i+2 < len(runes) && runes[i+1] == '0' && (runes[i+2] == 'x' || runes[i+2] == 'z') {
-		plain = false // without an escape it would look like one
+		plain = false // otherwise this text would look like an escape
 	}
 	if plain {
 		b.WriteRune(r)

@@ -203,8 +203,8 @@ func TestResourcesAndPromptsAreReadable(t *testing.T) { //nolint:paralleltest //
 	}
 }
 
-// If a server has its own tool read_resource, it replaces the tool that Belay adds.
-// Server.Tools also limits the tools that Belay adds.
+// If a server has its own tool read_resource, that tool replaces the tool that Belay
+// adds. Server.Tools also limits the tools that Belay adds.
 func TestToolsForResourcesAreTools(t *testing.T) { //nolint:paralleltest // see TestHTTP
 	clashing := shelf()
 	mcp.AddTool(clashing, &mcp.Tool{Name: "read_resource", Description: "its own"}, func(context.Context, *mcp.CallToolRequest, words) (*mcp.CallToolResult, any, error) {
@@ -315,7 +315,8 @@ func TestElicitation(t *testing.T) { //nolint:paralleltest // see TestHTTP
 }
 
 // While calls of several sessions are running, Belay does not know which session a
-// question belongs to. So no user sees it: it may belong to another user.
+// question belongs to. So no user sees the question, because it may belong to another
+// user.
 //
 // SPEC E-09
 func TestElicitationOfOneSessionIsNotShownToAnother(t *testing.T) { //nolint:paralleltest // see TestHTTP

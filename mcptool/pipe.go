@@ -24,9 +24,9 @@ import (
 const (
 	// mostMessage is the maximum length of a server's message in bytes.
 	mostMessage = 16 << 20
-	// leaving is how long a server may take to end after its input was closed. After that
-	// it gets a signal. leaving is also the time to finish writing a message after its
-	// caller has stopped waiting.
+	// leaving is how long a server may take to end after its input was closed. After
+	// that, the server gets a signal. leaving is also the time to finish writing a
+	// message after its caller has stopped waiting.
 	leaving = 2 * time.Second
 	// mostUnanswered is how many requests of a server may wait for an answer. mostRequest
 	// is the maximum length of one request. A server could otherwise fill the memory with
@@ -216,7 +216,7 @@ func (p pipeEnd) Write(ctx context.Context, message jsonrpc.Message) error {
 	if line = proc.Offer(p.stdin, line); len(line) == 0 {
 		return nil
 	}
-	_ = p.stdin.SetWriteDeadline(time.Time{}) // remove the deadline of the message before
+	_ = p.stdin.SetWriteDeadline(time.Time{}) // remove the deadline of the previous message
 	defer context.AfterFunc(ctx, func() { _ = p.stdin.SetWriteDeadline(time.Now().Add(leaving)) })()
 	_, err = p.stdin.Write(line)
 	if errors.Is(err, os.ErrDeadlineExceeded) {

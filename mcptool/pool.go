@@ -33,7 +33,7 @@ type spec struct {
 	apart     string
 	prepare   func(context.Context, []string) ([]string, error)
 	known     *strings.Replacer // removes the secrets that the server was given
-	transport http.RoundTripper // nil for the usual one
+	transport http.RoundTripper // nil means the default transport
 	serve     func(context.Context, io.ReadCloser, io.WriteCloser) error
 }
 

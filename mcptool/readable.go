@@ -47,7 +47,7 @@ var lists = []*list{
 func readable(message []byte) []byte {
 	var fields map[string]json.RawMessage
 	if !bytes.Contains(message, []byte(`"result"`)) || json.Unmarshal(message, &fields) != nil || fields["result"] == nil {
-		return message // not a response, or not a message
+		return message // not a response, or not a valid message
 	}
 	result, changed := mended(fields["result"])
 	switch {
@@ -255,7 +255,8 @@ func (b *readableBody) Read(p []byte) (int, error) {
 }
 
 // readableEvents is a response body with a stream of events. It repairs each event when
-// it is complete. It does not collect events that are too long: the SDK rejects them.
+// the event is complete. It does not collect events that are too long: the SDK rejects
+// them.
 type readableEvents struct {
 	io.Closer
 

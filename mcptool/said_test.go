@@ -86,7 +86,7 @@ func TestWhatAServerPrintsIsBounded(t *testing.T) {
 }
 
 // Long progress messages are cut. If several messages wait, only the last is reported.
-// They do not delay other calls.
+// Progress messages do not delay other calls.
 //
 // SPEC E-09
 func TestProgressIsBounded(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// serveHere runs a server in this process, and returns why it ended. A server that ignores its
-// end is left behind after a while.
+// serveHere runs a server in this process, and returns why it ended. If the server does
+// not end when it should, serveHere stops waiting for it after a while.
 func (p *pipe) serveHere(in *os.File) error {
 	returned := make(chan error, 1)
 	out := &served{pipe: p}

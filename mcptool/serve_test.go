@@ -93,7 +93,7 @@ func TestServeInProcessFails(t *testing.T) {
 	}
 }
 
-// A server is one of three things.
+// New rejects a server that has both a function and a URL.
 func TestServeAlone(t *testing.T) {
 	t.Parallel()
 	_, err := mcptool.New(t.Context(), []mcptool.Server{{Name: "local", Serve: inProcess(greeter()), URL: "https://example.com"}}, nil)

@@ -46,7 +46,8 @@ type Server struct {
 	// has returned.
 	Serve func(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error
 	// Tools lists the tools to use, by the server's names or patterns of [path.Match].
-	// An empty list means none. Defaults to all.
+	// Defaults to nil, which means all tools. An empty list that is not nil means no
+	// tools.
 	Tools []string
 	// Start is the timeout for start and handshake, and how long [New] waits for this
 	// server. The defaults are [Options].Start and [Options].Wait.

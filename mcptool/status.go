@@ -15,7 +15,7 @@ type Status struct {
 	// Err is why the server is down or was not started.
 	Err error
 	// Title and Version come from the server's handshake. They are empty before the first
-	// one.
+	// handshake.
 	Title, Version string
 	// Tools are the tools of the server that agents can use.
 	Tools []ToolStatus
@@ -99,7 +99,7 @@ func (m *mount) status() Status {
 	if m.link == nil {
 		return s
 	}
-	v := m.seen // not the link's view: agents may not have its tools yet
+	v := m.seen // not the link's view, which may have tools that agents do not have yet
 	s.State, s.Left = v.state, v.left
 	if v.err != nil {
 		s.Err = errors.New(m.link.spec.hide(v.err.Error()))

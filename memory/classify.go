@@ -208,7 +208,7 @@ func (s sentence) keeps(j int) bool {
 	case keeping[w]:
 		return true
 	case noted[w]:
-		return next != "in" && next != "out" // not "logged in"
+		return next != "in" && next != "out" // "logged in" does not mean to keep something
 	case noting[w]:
 		return s[j+1 : min(j+3, len(s))].any(things)
 	case jotting[w]:

@@ -46,7 +46,8 @@ func (r *reporter) Extract(_ context.Context, turn memory.Exchange) ([]memory.Dr
 	}, nil
 }
 
-// pausing is a clock. Its nth call stops the process.
+// pausing is a clock. Each call of Now counts left down. At zero, the clock stops the
+// process.
 type pausing struct {
 	left *atomic.Int64
 	stop func()

@@ -18,7 +18,8 @@ var (
 	PolicyWrite = policy.And("memory.write")
 )
 
-// Access is what a turn may do with memories. Each of the two also allows forgetting.
+// Access is what a turn may do with memories. A turn that may read or write may also
+// forget.
 type Access struct{ Read, Write bool }
 
 // policy returns the access as policy settings of a turn.

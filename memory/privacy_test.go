@@ -36,8 +36,9 @@ var loosening = belay.TurnPrePolicy.On("loosening", func(context.Context, belay.
 	return belay.SetPolicy(memory.PolicyWrite.Set(true), memory.PolicyRead.Set(true)), nil
 }, nil)
 
-// A user's memories are never recalled for another user, whatever their scope. Another user
-// cannot find, read or forget them. The memories of a project are shared.
+// A user's memories, and the notes of an agent about a user, are never recalled for another
+// user. Another user cannot find, read or forget them. The memories of a project are
+// shared.
 //
 // SPEC E-08
 func TestUsersDoNotShare(t *testing.T) {

@@ -63,7 +63,7 @@ func block(prefix, protection, what string) network {
 	return network{netip.MustParsePrefix(prefix), protection, what}
 }
 
-// special are the networks that are not public. The first match counts, so a single
+// special are the networks that are not public. The first match decides, so a single
 // address comes before the range that contains it. 0.0.0.0/8 is in the list because a
 // connection to 0.0.0.0 reaches this machine.
 var special = []network{
@@ -105,7 +105,7 @@ var special = []network{
 var publicV6 = netip.MustParsePrefix("2000::/3")
 
 // judgeAddr returns the reach of an address. If an IPv6 address contains an IPv4 address,
-// the more severe of the two counts.
+// judgeAddr returns the more severe of the two results.
 func judgeAddr(addr netip.Addr) reach {
 	addr = addr.WithZone("").Unmap()
 	r := reach{zone: ZoneNetwork, host: addr.String(), why: addr.String() + " is a public address"}

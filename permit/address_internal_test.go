@@ -238,7 +238,7 @@ func FuzzJudgeURL(f *testing.F) {
 }
 
 // All spellings of an address get the same result. One exception: a leading 0 may make
-// the result more severe, because some programs ignore it.
+// the result more severe, because some programs ignore the 0.
 //
 // SPEC P-03
 func FuzzEverySpellingIsJudgedAlike(f *testing.F) {

@@ -57,7 +57,7 @@ var machines = regexp.MustCompile(`(^|[^\w.{}$~-])/(bin|boot|dev/[^nzuf]|etc|lib
 
 // Even a command that the floor misjudges must do no damage. This test runs the commands
 // of the corpus in a sandbox. Afterwards, nothing outside the project and the temporary
-// directory may have changed, and no protected file in the project.
+// directory may have changed, and the protected files in the project must be unchanged.
 //
 // SPEC P-12
 func TestAttacksAgainstTheSandbox(t *testing.T) {
@@ -310,9 +310,9 @@ func (th *theatre) rehearse(t *testing.T) {
 	}
 }
 
-// direct is a script that runs commands one after another. For each command it gets the
-// directory, the home directory, the temporary directory and the command. Exit codes do
-// not matter, because most commands fail.
+// direct is a script that runs commands one after another. For each command, the script
+// gets the directory, the home directory, the temporary directory and the command. Exit
+// codes do not matter, because most commands fail.
 const direct = `ulimit -f 20480; ulimit -t 60; [ "$2" = 0 ] || ulimit -u "$2"
 shell=$1 timeout=$3 seconds=$4; shift 4
 while [ $# -gt 0 ]; do
@@ -321,7 +321,7 @@ while [ $# -gt 0 ]; do
 	shift 4
 done`
 
-// perform runs commands in a sandbox that may write to their projects and temporary
+// perform runs commands in a sandbox that lets them write to their projects and temporary
 // directories. It returns the output of the sandbox itself.
 func (th *theatre) perform(t *testing.T, plays []*play) string {
 	t.Helper()

@@ -41,7 +41,7 @@ type attack struct {
 	Run    string `yaml:"run"`
 	Reason string `yaml:"reason"`
 	// Marks is a file that the command creates if nothing stops it. A test without a
-	// sandbox checks that it does.
+	// sandbox checks that the command creates this file.
 	Marks string `yaml:"marks"`
 
 	file string
@@ -233,7 +233,7 @@ func (s *stage) call(t *testing.T, a *attack) json.RawMessage {
 	return data
 }
 
-// floor returns the floor of the stage. The shell is sandboxed, a tool is named fetch,
+// floor returns the floor of the stage. The shell is sandboxed, there is a tool fetch,
 // and a space is loaded.
 func (s *stage) floor(t *testing.T, mode permit.Mode) *permit.Floor {
 	t.Helper()

@@ -133,5 +133,5 @@ func TestRulesSeeWhatIsBelowADirectory(t *testing.T) {
 	expect(t, file(t, floor, "list", "."), belay.ToolPass, "")
 	expect(t, floor.Explain(t.Context(), "files__read", input(t, map[string]any{"path": "secrets/key"})), belay.ToolDeny, "rule")
 	outside := w.floor(t, permit.Options{Sandboxed: true, Rules: rules(t, fmt.Sprintf("deny *(path:%s/x/**)", w.outside))})
-	expect(t, shell(t, outside, "cp -r "+w.outside+" out"), belay.ToolAsk, "protection shell.outside") // x does not exist
+	expect(t, shell(t, outside, "cp -r "+w.outside+" out"), belay.ToolAsk, "protection shell.outside") // the directory x of the rule does not exist
 }

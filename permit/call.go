@@ -44,7 +44,8 @@ func (a *analysis) simple(c *syntax.CallExpr, stdin arg, piped bool) {
 	}
 }
 
-// lasting are commands that keep the assignments written before them in effect.
+// lasting are commands after which the assignments before the command stay valid, as in
+// x=1 export y.
 var lasting = []string{"export", "readonly", "eval", "source", ".", "exec", "declare", "typeset", "local", "set", "unset", "trap", ":"}
 
 // call judges a command by its words.
@@ -130,8 +131,9 @@ func (c *invoked) unjudgedPatterns() {
 // programDirectories are the directories of system programs.
 var programDirectories = []string{"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/opt/homebrew/bin", "/usr/local/go/bin"}
 
-// program judges a command that is given by its path. It returns the judge of a system
-// program, and whether the program belongs to the system.
+// program judges a command that is given by its path. It returns the command's judge, or
+// nil if there is none. The second result reports whether the program is in a system
+// directory.
 func (a *analysis) program(c *invoked, name arg, f *Finding) (judge, bool) {
 	if slices.Contains(programDirectories, filepath.ToSlash(filepath.Dir(name.text))) {
 		if file, err := follow(name.text); err == nil && a.floor.commands.judges[c.name] != nil &&

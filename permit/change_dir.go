@@ -8,8 +8,8 @@ import (
 )
 
 // changeDirectory judges cd and pushd. If the directory does not exist now, cd may fail,
-// or the line may create the directory first. So both directories are possible
-// afterwards.
+// or the line may create the directory first. So afterwards, the old and the new
+// directory are both possible.
 func changeDirectory(c *invoked) {
 	c.disturbTrap()
 	o := c.options(c.args, "L P e @ n")
@@ -63,8 +63,8 @@ func (c *invoked) matchedDirectories(to arg) []string {
 }
 
 // destinations returns the directories that a cd may lead to. The shell removes .. from
-// the path as written. With -P, or if the result does not exist, it follows links first.
-// Without -P, destinations returns both results.
+// the path as written. With -P, or if the result does not exist, the shell follows links
+// first. Without -P, destinations returns the results of both methods.
 func (c *invoked) destinations(to arg, physical bool) []string {
 	var dirs []string
 	if spots := c.spots(to, reads); physical || strings.Contains(to.text, "..") {

@@ -13,8 +13,8 @@ import (
 
 // arg is a word of a command, as far as the analysis can determine it.
 type arg struct {
-	// text is the value of the word if the value is known. Otherwise it is the source
-	// text.
+	// text is the value of the word if the value is known. Otherwise text is the source
+	// text of the word.
 	text string
 	// known is set if the value is exactly text. It is not set if the word depends on
 	// something outside the line, such as an environment variable or the output of a
@@ -26,18 +26,18 @@ type arg struct {
 	// pipe is set for a process substitution, such as <(ls). The command inside is judged
 	// separately.
 	pipe bool
-	// tree is set if the word can be any file below the directory text, such as a result
-	// of find.
+	// tree is set if the word can be any file below a directory, such as a result of
+	// find. Then text is the directory.
 	tree bool
 	// below is set if the word is a file that a search has found by name. Then text is a
 	// directory and a name pattern, such as ./*.go, and the file may be in any directory
 	// below.
 	below bool
-	// follows is set if the command may follow links below the directory. Either it does
-	// so itself, or a search passes the names of links to it.
+	// follows is set if the command may follow links below the directory. Either the
+	// command follows links itself, or a search passes the names of links to the command.
 	follows bool
 	// counts is set if the value is unknown, but certainly a number or the hash of a
-	// commit. If the word begins with a dash, it is an option with such a value.
+	// commit. A word that begins with a dash is an option with such a value.
 	counts bool
 	// firm is set, together with counts, if the shell passes the word even when its value
 	// is empty.
@@ -108,8 +108,8 @@ func (c *invoked) installs() {
 	c.found[c.finding].code = true
 }
 
-// publishes records that the command changes something outside this machine. It may run
-// code of the project first, as package managers do.
+// publishes records that the command changes something outside this machine. The command
+// may run code of the project first, as package managers do.
 func (c *invoked) publishes(why string) {
 	c.zone(ZoneExternal, why)
 	c.found[c.finding].code = true
@@ -237,13 +237,14 @@ func (c *invoked) touchAll(args []arg) {
 }
 
 // fetch records that the command reads from an address: a URL, or a host with or without
-// user, port and path. send records that the command also changes something there.
+// user, port and path. send records that the command also changes something at that
+// address.
 func (c *invoked) fetch(a arg) { c.address(a, ZoneNetwork) }
 func (c *invoked) send(a arg)  { c.address(a, ZoneExternal) }
 
 // exec records that the command runs another program, as the wrappers env and nice do.
-// That program does not see functions of the line, and cannot change the state of the
-// shell. If argv is empty, exec does nothing.
+// That program does not see the shell functions of the line, and cannot change the state
+// of the shell. If argv is empty, exec does nothing.
 func (c *invoked) exec(argv []arg) { c.feed(argv, c.stdin, c.piped) }
 
 // feed is like exec, but the program gets another standard input.
@@ -356,7 +357,8 @@ func (c *invoked) isDirectory(a arg) bool {
 	})
 }
 
-// exists reports whether a path exists. If this is unknown, it returns true.
+// exists reports whether a path exists. It returns true if the path or the current
+// directory is unknown.
 func (c *invoked) exists(a arg) bool {
 	if !a.known || c.dirs == nil {
 		return true
@@ -389,8 +391,8 @@ func (c *invoked) leads(a arg) {
 	c.read(a)
 }
 
-// known marks the command as unknown if one of the words is unknown. A judge whose result
-// depends on the words calls it first.
+// known checks that all words are known. If a word is unknown, the effects of the command
+// count as unknown. A judge whose result depends on the words calls known first.
 func (c *invoked) known(args []arg) {
 	for _, a := range args {
 		if !a.known && !a.pipe {

@@ -22,7 +22,7 @@ func compressCommand(c *invoked) {
 	o := c.options(c.args, "* S= suffix= o=> output=> T= threads= M= memlimit= F= format= D=< patch-from=< filelist=! files=?! files0=?! output-dir-flat=> output-dir-mirror=> "+
 		"p= processes= b= block-size= m= q= quality= w= lgwin=")
 	// -l means "list" only for some programs. If there are several operations, the last
-	// one counts.
+	// one applies.
 	shows := o.has("t", "test", "list") || o.has("l") && oneOf(c.name, "gzip gunzip xz unxz lzma unlzma zstd unzstd pigz unpigz lzip")
 	if o.has("c", "stdout", "to-stdout") || shows && !o.may("d", "decompress", "uncompress", "z", "compress") {
 		c.readAll(o.rest)

@@ -368,7 +368,8 @@ func (r *awkReader) redirect() {
 	r.fail("cannot determine which files the awk program writes")
 }
 
-// ends reports whether the string before is the whole file name, without a concatenation.
+// ends reports whether the string that was just scanned is the whole file name, without a
+// concatenation.
 func (r *awkReader) ends() bool { return r.endsWith(";}\n#") }
 
 // endsWith reports whether the program ends here, or one of the characters follows.

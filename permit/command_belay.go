@@ -11,9 +11,10 @@ func belayCommands(t table) {
 	t.add("belay", func(c *invoked) { c.belay(c.args) })
 }
 
-// belay judges a call of Belay. An agent may read Belay's state. It must not approve,
-// trust or change settings. So a protection applies to calls that are not known to be
-// harmless. The position of a word matters: help may also be the value of an option.
+// belay judges a run of the command belay. An agent may read Belay's state. It must not
+// approve, trust or change settings. So a protection applies to calls that are not known
+// to be harmless. The position of a word matters: help may also be the value of an
+// option.
 func (c *invoked) belay(args []arg) {
 	if slices.ContainsFunc(args, func(a arg) bool { return !a.known || a.pattern || a.pipe }) {
 		c.unknown("cannot determine the arguments of belay")

@@ -45,8 +45,8 @@ func (c *invoked) targets(from []arg, o *options) (to []arg) {
 	return to
 }
 
-// inside returns the paths of the copies if a file, or the files that match a pattern,
-// are copied into a directory.
+// inside returns the paths of the copies in a directory. a is the file that is copied, or
+// a pattern for several files.
 func (c *invoked) inside(dir, a arg) []arg {
 	if !a.known || a.pipe {
 		return []arg{dir}
@@ -107,8 +107,9 @@ func copyCommand(c *invoked) {
 }
 
 // merges records that the command copies the contents of a directory into another
-// directory. The copies could replace files that control Belay or git. all says that
-// every source is copied by its contents. Otherwise only a source such as dir/. is.
+// directory. The copies could replace files that control Belay or git. all says that the
+// command copies the contents of every source. Otherwise it copies only the contents of a
+// source such as dir/. and copies other sources as a whole.
 func (c *invoked) merges(from, to arg, all bool) {
 	if !from.known || from.pipe || !all && !strings.HasSuffix(from.text, "/.") && from.text != "." && path.Base(from.text) != ".." {
 		return
@@ -184,8 +185,8 @@ func linkCommand(c *invoked) {
 	}
 }
 
-// isFile reports whether the target of a link is a regular file. Then .. cannot follow
-// the link in a path. holder is the directory of the link.
+// isFile reports whether the target of a link is a regular file. Then a path such as
+// LINK/.. is invalid. holder is the directory of the link.
 func (c *invoked) isFile(a, holder arg) bool {
 	if !a.isText() || c.ranBefore() {
 		return false

@@ -160,7 +160,7 @@ func (c *invoked) curlURL(u arg, least Zone, o *options) {
 }
 
 // variesHost reports whether braces or brackets in a URL stand for several schemes or
-// hosts. The brackets of an IPv6 address do not count.
+// hosts. It ignores the brackets of an IPv6 address.
 func variesHost(url string) bool {
 	scheme, rest, ok := strings.Cut(url, "://")
 	if !ok {
@@ -203,7 +203,7 @@ func (c *invoked) curlRoute(o *options) {
 }
 
 // through records that the command names a registry, proxy or remote to use instead of
-// the usual one. That machine learns what is requested.
+// the usual one. That machine learns what the command requests.
 func (c *invoked) through(a arg) {
 	c.zone(ZoneExternal, "uses a registry, proxy or remote that the command names")
 	c.send(a)

@@ -61,7 +61,8 @@ type finding struct {
 	nested  bool // there are parentheses that the analysis does not understand
 }
 
-// primary parses one test or action of the expression. It returns the words after it.
+// primary parses one test or action of the expression. It returns the words after that
+// test or action.
 func (f *finding) primary(words []arg) (rest []arg) {
 	name, rest := word(words, 0), words[1:]
 	value := arg{text: "(nothing)"}
@@ -156,7 +157,8 @@ func isOrdinary(pattern string) bool {
 }
 
 // namesInside returns the number of words up to a closing parenthesis, as in -name a -o
-// -name b ). It returns 0 if there is anything but alternative, harmless names.
+// -name b ). It returns 0 if there is anything other than alternative names that are
+// harmless.
 func namesInside(words []arg) int {
 	for i := 0; i+2 < len(words); i += 3 {
 		if !oneOf(word(words, i), "-name -iname") || !isOrdinary(word(words, i+1)) {

@@ -199,8 +199,8 @@ func (g *git) opensEditor() bool {
 	}
 }
 
-// makesTree returns the new directory of the project that will contain all files of the
-// command. It returns "" if there is no such directory.
+// makesTree returns the directory that the command creates in the project, if all files
+// of the command will be in that directory. Otherwise it returns "".
 func (g *git) makesTree() string {
 	if g.verb != "clone" && g.verb != "worktree" {
 		return ""

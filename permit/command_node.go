@@ -74,8 +74,8 @@ func scriptRunner(list string) judge {
 	}
 }
 
-// runScript records that an interpreter runs a file, its first argument. Without one it
-// runs its standard input.
+// runScript records that an interpreter runs a file, its first argument. Without
+// arguments, the interpreter runs its standard input.
 func (c *invoked) runScript(words []arg) {
 	if len(words) == 0 || isStdin(words[0]) || words[0].known && words[0].text == "-" {
 		c.snippet()
@@ -116,7 +116,7 @@ const packageOptions = "+*g global location= prefix= C= cwd= dir= script-shell=!
 	"ignore-workspace-root-check reporter= modules-folder=> cache-folder=> cache=> editor=! viewer=! init-module=!"
 
 // packager parses the arguments of a package manager. It returns the verb, the words
-// after it and all options.
+// after the verb, and all options.
 func (c *invoked) packager() (verb string, words []arg, o *options) {
 	o = c.options(c.args, packageOptions)
 	if len(o.rest) > 0 {
@@ -125,7 +125,7 @@ func (c *invoked) packager() (verb string, words []arg, o *options) {
 		list := strings.TrimPrefix(packageOptions, "+")
 		switch {
 		case oneOf(verb, "exec x dlx create"):
-			list = packageOptions // the rest is another command
+			list = packageOptions // the words after the options are another command
 		case oneOf(verb, "run run-script test start") && c.name != "npm":
 			list = "" // all arguments belong to the script
 		}

@@ -27,7 +27,8 @@ type psReader struct {
 	unsure      bool // a word is unknown
 }
 
-// word parses an argument. It returns how many of the following arguments belong to it.
+// word parses an argument. It returns how many of the following arguments belong to this
+// argument.
 func (p *psReader) word(a arg, behind []arg) int {
 	if !a.known || a.pattern {
 		p.unsure = true
@@ -64,7 +65,7 @@ func (p *psReader) long(text string, next arg) int {
 }
 
 // dashed parses -ef, -o pid,args and -p 1. If ps does not understand such a word, for
-// example -xe or -auxe, it treats the letters as options without a dash.
+// example -xe or -auxe, ps treats the letters as options without a dash.
 func (p *psReader) dashed(letters string, next arg) int {
 	for i := range len(letters) {
 		joined := literal(letters[i+1:])

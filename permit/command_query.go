@@ -52,7 +52,7 @@ func jqCommand(c *invoked) {
 }
 
 // option parses an argument of jq. It returns how many of the following arguments belong
-// to it.
+// to this argument.
 func (j *jqCall) option(a arg, behind []arg) int {
 	text := a.text
 	value := func(n int) arg {

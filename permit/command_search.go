@@ -104,7 +104,7 @@ func (c *invoked) runOnEach(run, starts []arg, named, plain bool) {
 		for _, a := range run {
 			w, is, part := standIn(a, found)
 			words, given = append(words, w), given || is
-			if is && !part && w.text != found.text && found.follows { // files below may be links, too
+			if is && !part && w.text != found.text && found.follows { // files below the directory may be links
 				c.readFollowing([]arg{start}, true)
 			}
 			if part {

@@ -203,7 +203,7 @@ func TestBatches(t *testing.T) {
 }
 
 // Some syntax means one thing in bash and another in sh. If sh runs the commands, the
-// floor counts both meanings.
+// floor judges both meanings.
 //
 // SPEC P-14
 func TestTheShellThatIsStartedDecidesWhatATextMeans(t *testing.T) {

@@ -44,8 +44,8 @@ func wrapperCommands(t table) {
 	})
 }
 
-// wrapper judges commands that run another command. The other command follows their
-// options and a given number of words.
+// wrapper judges commands that run another command. The other command comes after the
+// options and after a given number of words.
 func wrapper(list string, words int) judge {
 	return func(c *invoked) {
 		o := c.options(c.args, list)

@@ -3,7 +3,8 @@ package permit
 import "slices"
 
 // unpacks records that the command puts files with unknown names into a directory. In the
-// top directory of the project, one of them may control Belay, git or another program.
+// top directory of the project, one of these files may control Belay, git or another
+// program.
 func (c *invoked) unpacks(dir arg) {
 	c.zone(ZoneWorkspace, "")
 	c.overwrite(dir)

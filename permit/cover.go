@@ -29,8 +29,8 @@ func (f *Floor) pattern(text string) (*rule, error) {
 }
 
 // Covers reports whether a pattern covers everything in a call that the floor would ask
-// about. If the floor would let the call run, somebody else asks about it. Then the
-// pattern must cover the whole call.
+// about. If the floor would let the call run, the question comes from somebody else, such
+// as a hook. Then the pattern must cover the whole call.
 func (f *Floor) Covers(ctx context.Context, pattern string, call belay.ToolCall) (bool, error) {
 	r, err := f.pattern(pattern)
 	if err != nil {
@@ -98,10 +98,10 @@ func (found *Finding) attached() bool {
 	return found.owner > 0 && (found.Kind != KindCommand || found.words == nil && found.Protection != "")
 }
 
-// Suggest returns a pattern that a person who is asked about a call can allow. The
-// pattern covers the call and similar calls, but no other host, remote, registry,
-// directory or file. For a command it has all words, for a file the path, and for an
-// address the host.
+// Suggest returns a pattern for a person who is asked about a call and wants to allow
+// more than this call. The pattern covers the call and similar calls, but no other host,
+// remote, registry, directory or file. For a command it has all words, for a file the
+// path, and for an address the host.
 //
 // Suggest returns an empty text if there is no such pattern. There is none for programs
 // that run their arguments or input, for commands outside the project directory, and for

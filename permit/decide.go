@@ -34,7 +34,8 @@ func (f *Floor) consider(ctx context.Context, e *Explanation, input json.RawMess
 	}
 }
 
-// outsideSandbox is one of the askers if the command would run outside the sandbox.
+// outsideSandbox is one of the names that askers returns if the command would run outside
+// the sandbox.
 const outsideSandbox = "outside the sandbox"
 
 // askers returns the names of everything that asks: protections, rules and zones. An
@@ -76,7 +77,8 @@ func severity(d belay.ToolDecision) int {
 	}
 }
 
-// protect denies a finding in zone 6, and applies the protection of a finding.
+// protect denies a finding in zone 6. It also applies the protection of a finding, if
+// there is one.
 func (f *Floor) protect(e *Explanation, found *Finding) {
 	if found.Zone >= ZoneNever {
 		e.say(Opinion{

@@ -8,8 +8,8 @@ import (
 
 // sh is dash on some machines and bash on others, and the two differ. ((ls)) is
 // arithmetic in bash, but runs ls in dash. [[ a > b ]] compares in bash, but writes a
-// file in dash. So the analysis reads a text with syntax of bash twice, and the effects
-// of both readings count.
+// file in dash. So the analysis reads a text with syntax of bash twice, and the result
+// has the effects of both readings.
 
 // bashOnly reports whether a text has syntax that sh may lack or read differently.
 func bashOnly(file *syntax.File) bool {

@@ -13,7 +13,7 @@ import (
 // than the analysis sees. Such texts are rare, so the whole text counts as unknown.
 
 // disagreement returns why bash may read a text differently from the parser. It returns
-// "" for nearly all texts. Before each check there is a cheap search of the text.
+// "" for nearly all texts. A cheap search of the text comes before each check.
 func disagreement(script string, file *syntax.File) string {
 	if strings.Contains(script, "\r") {
 		return "the command has a carriage return, which shells read in different ways: end lines with a newline only"
@@ -34,8 +34,8 @@ func disagreement(script string, file *syntax.File) string {
 	return ""
 }
 
-// commentContinues reports whether a comment may end with a backslash. For bash the
-// comment ends with the line. For the parser the command continues.
+// commentContinues reports whether a comment may end with a backslash. Bash ends the
+// comment with the line, but for the parser the command continues on the next line.
 func commentContinues(script string, file *syntax.File) bool {
 	var marks []int // where a comment may begin
 	start := 0
@@ -102,7 +102,8 @@ func unclearHeredoc(script string, file *syntax.File) bool {
 }
 
 // endsWithin reports whether bash may end a here-document at one of its lines. The first
-// line is the rest of the command. The last line is the end for every shell.
+// line of body is the rest of the command. At the last line, every shell ends the
+// here-document.
 func endsWithin(body, stop string, tabs bool) bool {
 	lines := strings.Split(body, "\n")
 	for i := 1; i < len(lines)-1; i++ {
@@ -137,8 +138,8 @@ func quotedDefault(file *syntax.File) bool {
 }
 
 // quotesIn reports whether the word of an expansion has single quotes that do not protect
-// their contents. If all is not set, it skips operators that cut the value, because
-// single quotes do protect there.
+// their contents. If all is not set, it skips operators that cut the value, because there
+// single quotes do protect their contents.
 func quotesIn(n syntax.Node, all bool) bool {
 	for n := range syntax.Preorder(n) {
 		p, ok := n.(*syntax.ParamExp)

@@ -26,7 +26,8 @@
 //   - Other tools: zone 5, unless [Options].Tools describes the tool. The floor knows the
 //     tools of package toolbox.
 //
-// These parts decide, in this order. The most severe decision wins:
+// These parts decide. The most severe decision wins. Of equally severe decisions, the
+// first in this list wins:
 //
 //   - A guard ([Guard]) denies. Nobody is asked.
 //   - Zone 6 never runs, even with approval, and whatever the rules say.

@@ -58,7 +58,8 @@ func decided(t *testing.T, s *stage, sandboxed bool, command string) *permit.Exp
 }
 
 // People switch off a floor that blocks ordinary work. So every command of the list must
-// get the decision in the list. In a sandbox, at most one command in ten may ask.
+// get the decision in the list. In a sandbox, at most one command in ten may need
+// approval.
 //
 // SPEC P-18
 func TestEverydayCommands(t *testing.T) {
@@ -98,7 +99,7 @@ func TestEverydayCommands(t *testing.T) {
 	}
 }
 
-// Commands that are similar to everyday commands, but do more, still ask.
+// Commands that are similar to everyday commands, but do more, still need approval.
 //
 // SPEC P-18
 func TestNearlyEverydayCommandsAsk(t *testing.T) {
@@ -134,7 +135,7 @@ func TestTheDefaultModeFollowsTheSandbox(t *testing.T) {
 	}
 }
 
-// A question says why it asks, and how to avoid it.
+// A question says why the call needs approval, and how to avoid the question.
 //
 // SPEC P-18
 func TestAQuestionSaysWhatWouldMakeItNotAsk(t *testing.T) {
@@ -155,7 +156,8 @@ func TestAQuestionSaysWhatWouldMakeItNotAsk(t *testing.T) {
 }
 
 // Removing build output that git ignores loses nothing. The floor asks if git tracks
-// files in the directory, if git does not ignore it, or if the line may have replaced it.
+// files in the directory, if git does not ignore the directory, or if the line may have
+// replaced the directory.
 //
 // SPEC P-18
 func TestRemovingIgnoredBuildOutput(t *testing.T) {
@@ -213,7 +215,8 @@ func TestRemovingBuildOutputOfAProjectInsideARepository(t *testing.T) {
 }
 
 // In the sandbox, a line can connect to a server that it has started itself. Without such
-// a server, requests to this machine still ask, and so do requests to other machines.
+// a server, requests to this machine still need approval, and so do requests to other
+// machines.
 //
 // SPEC P-18
 func TestRequestsToAServerOfTheLine(t *testing.T) {

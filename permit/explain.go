@@ -24,7 +24,7 @@ type Explanation struct {
 	// Findings are the things that the call does, as far as the floor can determine.
 	Findings []Finding `json:"findings"`
 	// Opinions are the decisions of guards, protections, rules and the mode. The first
-	// opinion decided.
+	// opinion is the one that decided.
 	Opinions []Opinion `json:"opinions,omitempty"`
 
 	asked coverage // the findings that rules ask about

@@ -9,7 +9,7 @@ import (
 )
 
 // An explanation has one line for each subject of a call, even if several findings are
-// about it. If there is only one subject, the explanation names it once.
+// about that subject. If there is only one subject, the explanation names it once.
 func TestExplanationHasOneLineForEachThing(t *testing.T) {
 	t.Parallel()
 	floor, err := permit.New(t.TempDir(), nil)

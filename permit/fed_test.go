@@ -9,7 +9,7 @@ import (
 
 // The effect of a command that reads a pipe or a redirection depends on its input. The
 // floor suggests no pattern for such a command, and an approved pattern does not cover
-// it.
+// such a command.
 //
 // SPEC P-17
 func TestAPatternDoesNotCoverWhatACommandIsFed(t *testing.T) {

@@ -166,8 +166,8 @@ func TestToolsThatNobodyDescribed(t *testing.T) {
 	}
 }
 
-// Nobody knows what a program does with an argument. Perhaps it only reads a path of the
-// system, so the floor asks and does not deny.
+// Nobody knows what a program does with an argument. Perhaps the program only reads a
+// path of the system, so the floor asks and does not deny.
 func TestPathsGivenToProgramsAreAskedAbout(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -27,9 +27,9 @@ type Options struct {
 	Relax []string
 	// Tools describes tools that are not part of package toolbox. A key is a name, or a
 	// pattern of path.Match. If several keys match, the exact name wins, then the longest
-	// pattern. The floor knows the tools of package toolbox: naming one is an error, and
-	// patterns do not apply to them. Defaults to none: a tool without a description is
-	// zone 5.
+	// pattern. The floor already knows the tools of package toolbox: a key that names one
+	// is an error, and patterns do not apply to them. Defaults to none. A tool without a
+	// description is zone 5.
 	Tools map[string]Profile
 	// Roots are more directories that file tools may use, as absolute paths. They need
 	// not exist yet. Defaults to none.
@@ -39,7 +39,7 @@ type Options struct {
 	Protect []string
 	// Sandboxed says that the commands of the tool shell run in a sandbox. The zone of a
 	// command outside a sandbox rises by one. Commands of other tools always count as
-	// outside. Defaults to false.
+	// outside a sandbox. Defaults to false.
 	Sandboxed bool
 	// Shell is the program that runs the commands of the tool shell: bash, or another
 	// shell that follows POSIX. Defaults to bash.
@@ -166,7 +166,8 @@ func (f *Floor) Relaxed() []Protection {
 	return slices.DeleteFunc(Protections(), func(p Protection) bool { return !f.relaxed[p.ID] })
 }
 
-// holds returns the decision of a protection: deny, if the protection is unknown.
+// holds returns the decision of a protection. It returns deny if the protection is
+// unknown.
 func (f *Floor) holds(protection string) belay.ToolDecision {
 	return cmp.Or(f.decisions[protection], belay.ToolDeny)
 }

@@ -42,7 +42,7 @@ func (a *analysis) all(c *syntax.BinaryCmd, stdin arg, piped bool) {
 	for i, s := range slices.Backward(chain) {
 		before := a.state
 		a.statement(s, stdin, piped)
-		if went := changed(&before, &a.state); went || i < len(chain)-1 { // the first part always runs
+		if went := changed(&before, &a.state); went || i < len(chain)-1 { // i is len(chain)-1 for the first part, which always runs
 			a.succeed(s, &before)
 			failed = append(failed, before)
 		}

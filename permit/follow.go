@@ -94,8 +94,8 @@ func (a *analysis) bringsLinksTo(what, dir string) {
 	}
 }
 
-// bringsCopies records that the command copies files to another directory. From there,
-// relative links among them lead to other files.
+// bringsCopies records that the command copies files to another directory. In the new
+// directory, relative links among these files lead to other files.
 func (c *invoked) bringsCopies(from []arg) {
 	for _, w := range from {
 		if !w.known || w.pipe {

@@ -180,8 +180,9 @@ func (a *analysis) leaving(do func()) {
 	a.exits = a.exits[:depth]
 }
 
-// leave records the state at a break, continue or return. The state counts for all
-// enclosing loops and functions, because the analysis does not determine which one ends.
+// leave records the state at a break, continue or return. The analysis uses this state
+// for all enclosing loops and functions, because it does not determine which of them
+// ends.
 func (a *analysis) leave() {
 	for i, left := range a.exits {
 		if left == nil {

@@ -18,7 +18,8 @@ var metadataNames = []string{
 	"metadata.packet.net", "metadata.platformequinix.com", "api.metadata.cloud.ibm.com", "instance-data", "instance-data.ec2.internal", "rancher-metadata",
 }
 
-// loopbackNames are names of this machine. All names below them count, too.
+// loopbackNames are names of this machine. A name below one of them also means this
+// machine.
 var loopbackNames = []string{
 	"localhost", "localhost4", "localhost6", "localhost.localdomain", "localhost4.localdomain4", "localhost6.localdomain6", "ip6-localhost", "ip6-loopback", "loopback",
 	"host.docker.internal", "host.containers.internal",

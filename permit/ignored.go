@@ -13,7 +13,7 @@ var buildOutput = wordSet("dist build out target node_modules coverage htmlcov .
 	"__pycache__ .tox .nox .venv venv bin obj .gradle .nyc_output storybook-static cmake-build-debug cmake-build-release zig-cache zig-out .dart_tool tmp")
 
 // isBuildOutput reports whether a path is, or is below, a directory of build output that
-// git ignores. Removing it loses nothing, because tools can create it again.
+// git ignores. Removing build output loses nothing, because tools can create it again.
 func (c *invoked) isBuildOutput(a arg) bool {
 	if !a.isText() || c.moved != "" || c.ranBefore() {
 		return false
@@ -62,8 +62,8 @@ func (f *Floor) ignores(rel string) bool {
 }
 
 // namesIgnored reports whether an ignore file names a path. rel is relative to the
-// directory of that file. excepts is set if the file has exceptions, so that git may keep
-// something.
+// directory of that file. excepts is set if the file has exceptions, so that git may
+// track some files anyway.
 func namesIgnored(file, rel string) (named, excepts bool) {
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -13,13 +13,14 @@ import (
 // direnv, editors and programs that start tool servers.
 var laterFiles = wordSet(".envrc .mcp.json .exrc .nvimrc .nvim.lua .vimrc .dir-locals.el .devcontainer.json .autoenv .autoenv.zsh .gdbinit .lldbinit .pre-commit-config.yaml")
 
-// laterBelow are more such files, in certain directories. A name that ends with a slash
-// means the whole directory.
+// laterBelow are files of the same kind as laterFiles, but only in certain directories. A
+// name that ends with a slash means the whole directory.
 var laterBelow = wordSet(".vscode/tasks.json .vscode/launch.json .vscode/mcp.json .zed/tasks.json .zed/debug.json .fleet/run.json .cursor/mcp.json .cursor/hooks.json " +
 	".zed/settings.json .vscode/settings.json .idea/workspace.xml .gemini/settings.json .codex/config.toml .roo/mcp.json .idea/runConfigurations/ .devcontainer/ .helix/ .husky/")
 
-// laterUnmade are the names of such files that are protected before they exist. The
-// sandbox puts an empty directory in their place, which does no harm.
+// laterUnmade are the names of those files in laterFiles and laterBelow that are
+// protected even before they exist. Until then, the sandbox puts an empty directory in
+// the place of each file, which does no harm.
 var laterUnmade = wordSet(".envrc .mcp.json tasks.json .exrc .nvimrc .nvim.lua .vimrc .dir-locals.el .devcontainer.json .autoenv .autoenv.zsh mcp.json hooks.json launch.json")
 
 // runsLater reports whether a path is a file that another program runs automatically.
@@ -102,7 +103,7 @@ func (c *invoked) fillsHolder(dir arg) {
 // RunsLater returns the files and directories of the project that git or other programs
 // run automatically: the directory of git's hooks, the scripts that hooks call, tasks of
 // editors and so on. A sandbox should protect them. The result also has the most common
-// ones that do not exist yet, if their parent directory exists.
+// of these files if they do not exist yet but their parent directory does.
 func (f *Floor) RunsLater() []string {
 	var paths []string
 	add := func(name string) {

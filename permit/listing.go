@@ -9,8 +9,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// names describes the data in a pipe if it is file names that a search in the project has
-// found. Then xargs runs its command on files of the project.
+// names describes the data in a pipe, if the data is file names that a search in the
+// project has found. Then xargs runs its command on files of the project.
 type names struct {
 	// found is set if the data is file names.
 	found bool
@@ -29,7 +29,7 @@ type names struct {
 	starts []string
 }
 
-// noNames describes any other data.
+// noNames describes data that is not file names.
 var noNames names
 
 // listing returns the names that a statement writes to a pipe.
@@ -141,13 +141,13 @@ func (l fileLister) has(names string) bool {
 	return false
 }
 
-// only returns l, which is a lister only if one of the options was given.
+// only returns l. The result counts as a lister only if one of the options was given.
 func (l fileLister) only(names string) fileLister {
 	l.ok = l.ok && l.has(names)
 	return l
 }
 
-// anywhere returns a lister whose words do not show where it searches.
+// anywhere returns a lister whose words do not show which directories it searches.
 func (l fileLister) anywhere() fileLister {
 	l.names.starts = nil
 	return l

@@ -54,7 +54,7 @@ func plainWord(w *syntax.Word) (text string, pattern, ok bool) {
 
 // isPlainExtGlob reports whether the text in the parentheses of !(a|b) and similar
 // patterns matches only names in one directory that do not begin with a dot. Then *
-// matches at least as much.
+// matches at least the same names.
 func isPlainExtGlob(pattern string) bool {
 	return !strings.ContainsAny(pattern, "/\\'\"$`") && !strings.HasPrefix(pattern, ".") && !strings.Contains(pattern, "|.") && !strings.Contains(pattern, "(.")
 }
@@ -128,7 +128,7 @@ func startsTilde(w *syntax.Word) bool {
 const mostBraces = 64
 
 // braceWords returns the words of a brace expansion, or nil if there is none. If there
-// are too many, it returns more than mostBraces words, which are nil.
+// are too many words, it returns more than mostBraces nil words.
 func braceWords(w *syntax.Word) []*syntax.Word {
 	has := false
 	for _, p := range w.Parts {

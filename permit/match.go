@@ -224,7 +224,8 @@ func (r *rules) judge(floor *Floor, e *Explanation, fields []member) (allowed, a
 }
 
 // about calls addOpinion for each rule that matches a finding, or a file below the
-// directory of the finding. what is the path of that file, and empty otherwise.
+// directory of the finding. If the rule matches such a file, what is the path of the
+// file. Otherwise what is empty.
 func (x *ruleIndex) about(floor *Floor, f *Finding, addOpinion func(one *rule, what string)) {
 	switch f.Kind {
 	case KindCommand:
@@ -252,8 +253,9 @@ func (x *ruleIndex) about(floor *Floor, f *Finding, addOpinion func(one *rule, w
 	}
 }
 
-// spread extends the coverage. An allowed command may use its own arguments. If rules
-// allow everything that a tool does, they also allow the tool.
+// spread extends the coverage. If a command is covered, the paths and addresses that it
+// uses are covered, too. If everything that a tool does is covered, the tool itself is
+// covered.
 func (c *coverage) spread(findings []Finding) {
 	n := len(findings)
 	for i := range n {
@@ -305,8 +307,8 @@ func (x *ruleIndex) aboutCommand(f *Finding, addOpinion func(*rule)) {
 // matchesCommand compares a rule with the words of a command. An allow rule must match
 // all words, and all words must be known. The command must be a program of the system,
 // unless the rule names its path. An ask or deny rule matches commands that begin with
-// its words, in any directory. If a word is unknown, such a rule compares only the name
-// of the command.
+// its words, in any directory. If a word of the command is unknown, ask and deny rules
+// compare only the name of the command.
 func (r *rule) matchesCommand(f *Finding) bool {
 	if f.words == nil {
 		if r.strict() {

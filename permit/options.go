@@ -84,7 +84,8 @@ type parser struct {
 
 // parseOptions parses arguments. See invoked.options.
 func parseOptions(args []arg, list string) *options {
-	// This runs for every command of a line, so most commands need only one allocation.
+	// parseOptions runs for every command of a line. With this struct, most commands need
+	// only one allocation.
 	room := &struct {
 		options
 		given [2]option
@@ -109,7 +110,8 @@ func parseOptions(args []arg, list string) *options {
 	return p.options
 }
 
-// word parses one argument. If its value is the next argument, word parses that, too.
+// word parses one argument. If the argument is an option and its value is the next
+// argument, word also parses the next argument.
 func (p *parser) word(a arg) {
 	if name, _, _ := strings.Cut(a.text, "="); a.pattern && !p.ended && name != "" && strings.IndexByte("*?[-", name[0]) >= 0 && strings.ContainsAny(name, "*?[") {
 		p.wild = a.text

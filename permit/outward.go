@@ -81,7 +81,7 @@ func (c *invoked) mayReach() {
 const goPatterns = "run bench skip list fuzz"
 
 // judgedPath reports whether a path needs no more judging. Either the command already has
-// a finding for it, or it belongs to the system and the sandbox protects it.
+// a finding for the path, or the path belongs to the system and the sandbox protects it.
 func (c *invoked) judgedPath(text string) bool {
 	if c.confined && isHarmlessSystem(path.Clean(text)) {
 		return true

@@ -112,8 +112,8 @@ func (a *analysis) path(w arg, do effect) {
 	}
 }
 
-// mayTouch records that a command may change a path. It ignores paths whose change would
-// be at most ZoneWorkspace.
+// mayTouch records that a command may change a path. It ignores a path if changing the
+// path is at most ZoneWorkspace.
 func (a *analysis) mayTouch(w arg) {
 	w.use()
 	if w.text == "" || strings.ContainsAny(w.text, "\n\x00") {

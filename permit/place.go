@@ -30,7 +30,7 @@ type spot struct {
 	inside bool   // in the project
 	extra  bool   // in an extra root
 	temp   bool   // in the temporary directory
-	tree   bool   // everything below the path counts, too
+	tree   bool   // the spot includes everything below the path
 	below  bool   // stands for files below the directory of path
 	err    error  // why the path could not be followed
 }
@@ -118,8 +118,8 @@ var (
 )
 
 // follow follows the symbolic links of an absolute path as far as it exists. It does not
-// follow virtual paths such as /proc/self, because for the command they stand for another
-// process.
+// follow virtual paths such as /proc/self, because the command is another process, for
+// which these paths mean something else.
 func follow(path string) (string, error) {
 	path = filepath.Clean(path)
 	if isMagic(path) || direct(path) {
@@ -241,8 +241,8 @@ func isSystem(path string) bool {
 	return slices.ContainsFunc(systemDirectories, func(dir string) bool { _, ok := (root{dir}).holds(path); return ok })
 }
 
-// ruinous returns why it would be damage beyond repair to remove or change a directory
-// with everything below it. It returns an empty text if it would not.
+// ruinous returns why removing or changing a directory and everything below it would
+// cause damage beyond repair. It returns an empty text if there would be no such damage.
 func (f *Floor) ruinous(s *spot, do effect) string {
 	verb := "changes"
 	if do == removes {
@@ -310,7 +310,8 @@ func (f *Floor) holdsPrivate(s *spot) string {
 }
 
 // privatePath returns the protection of a path that controls Belay, git or another
-// program, or an empty text. It looks only at the parts of the path.
+// program, or an empty text. It looks only at the names in the path, not at the file
+// system.
 func privatePath(path string) string {
 	// Check this first, because it is fast and most paths have none of these characters.
 	if !strings.ContainsAny(path, ".~") && !strings.Contains(strings.ToLower(path), "belay.y") && isASCII(path) {
@@ -409,8 +410,9 @@ func isASCII(s string) bool {
 	return true
 }
 
-// judgePath judges what a command does to a path, or with strict, what a file tool does
-// to it. If several protections apply, the first one that is not relaxed counts.
+// judgePath judges what a command does to a path. With strict, it judges what a file tool
+// does to the path. If several protections apply, judgePath uses the first one that is
+// not relaxed.
 func (f *Floor) judgePath(s *spot, do effect, strict bool) Finding { //nolint:gocognit // one case for each kind of place, in order
 	found := Finding{Kind: KindRead, Subject: s.name(), does: do}
 	switch {
@@ -478,7 +480,7 @@ func steers(id string) string {
 	return "it controls Belay or the programs that git runs"
 }
 
-// never returns why a command must never change a path like this, or an empty text.
+// never returns why no command may ever change the path, or an empty text.
 func (f *Floor) never(s *spot, do effect) string {
 	if isDisk(s.path) {
 		return "it writes to a disk or to memory"

@@ -70,7 +70,7 @@ func changes() []change {
 }
 
 // mover is an agent in strict mode, which asks about every change. Its project has a
-// link. It records the questions and the calls that ran.
+// link. The mover records the questions and the calls that ran.
 type mover struct {
 	*world
 	floor *permit.Floor
@@ -141,8 +141,8 @@ func (s *mover) asks(q *belay.Question) {
 }
 
 // If a path leads to another file when the approved call runs, the call needs approval
-// again. The floor denies the call if the new file is denied. In this test the process
-// does not restart: the path changes while the approver decides.
+// again. If the floor denies access to the new file, it denies the call. In this test the
+// process does not restart: the path changes while the approver decides.
 //
 // SPEC P-16
 func TestPathsThatMoveAreAskedAboutAgain(t *testing.T) {
@@ -168,8 +168,8 @@ func TestPathsThatMoveAreAskedAboutAgain(t *testing.T) {
 	}
 }
 
-// This test does the same with a restart. Another agent with the same database decides
-// the question and resumes the turn.
+// Like TestPathsThatMoveAreAskedAboutAgain, but the process restarts: another agent with
+// the same database decides the question and resumes the turn.
 //
 // SPEC P-16
 func TestPathsThatMoveAreAskedAboutAgainAfterARestart(t *testing.T) {
@@ -184,8 +184,8 @@ func TestPathsThatMoveAreAskedAboutAgainAfterARestart(t *testing.T) {
 	}
 }
 
-// restarts lets one process ask about a call and the next process run it. The next
-// process uses the AskMode resumed.
+// restarts lets one process ask about a call and the next process run it. resumed is the
+// AskMode of the next process.
 func (c change) restarts(t *testing.T, resumed belay.AskMode) {
 	t.Helper()
 	s := newMover(t)
@@ -234,7 +234,7 @@ func (c change) restarts(t *testing.T, resumed belay.AskMode) {
 }
 
 // A response has several calls. One call may change where the paths of a later, approved
-// call lead. Then the approved call does not run, and the model can make it again.
+// call lead. Then the approved call does not run, and the model can make the call again.
 //
 // SPEC P-16
 func TestPathsThatMoveWhileOtherCallsRun(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// Profile describes a tool. The field names in it are fields at the top level of the
-// tool's input. Each field has a string or a list of strings.
+// Profile describes a tool. It names fields at the top level of the tool's input. Each
+// field has a string or a list of strings.
 type Profile struct {
 	// Zone is the lowest zone of a call.
 	Zone Zone
@@ -104,8 +104,8 @@ func (p *profiles) misspelt(tool string) error {
 }
 
 // nearlyEqual reports whether two words differ by one missing letter, or by two
-// neighbours that are swapped. A replaced letter does not count, because many valid names
-// differ in one letter, such as lint and list.
+// neighbours that are swapped. Words that differ in a replaced letter are not nearly
+// equal, because many valid names differ in one letter, such as lint and list.
 func nearlyEqual(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a

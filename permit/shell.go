@@ -104,7 +104,7 @@ func (a *analysis) reachesOwn() {
 
 // keepApart raises the zone of code of the project if another part of the line uses the
 // network. That part may have downloaded the code. The code could also use the network,
-// because the whole line runs as one process.
+// because the sandbox gives network access to the whole line.
 func (a *analysis) keepApart() {
 	fetches := false
 	var wraps []int // commands that run the command which uses the network, such as python -m pip

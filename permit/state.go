@@ -11,13 +11,14 @@ import (
 // assignment makes a full copy.
 type state struct {
 	// dirs are the possible working directories, as the shell names them, without
-	// following links. It is nil if they are unknown.
+	// following links. dirs is nil if the directories are unknown.
 	dirs []string
 	// vars are the variables whose values are known.
 	vars *tree[string]
 	// patterns has the variables of loops over files, with the pattern of the files.
 	patterns *tree[string]
-	// deep has those variables in patterns whose files may be at any depth.
+	// deep has the variables of patterns whose files may be at any depth below a
+	// directory.
 	deep *tree[bool]
 	// dirty are the variables that the text may have set to something other than a
 	// number. Arithmetic with them may run commands. allDirty is set if every variable may
@@ -53,10 +54,10 @@ type state struct {
 	// exported is an unfamiliar environment variable that may change what a program does.
 	exported string
 	// moved is the command that may have replaced files with other files or links. After
-	// it, nobody knows where paths lead.
+	// that command, nobody knows where paths lead.
 	moved string
 	// movedIn is the directory of the project that contains all files which moved may
-	// have replaced. It is empty if there is none.
+	// have replaced. It is empty if there is no such directory.
 	movedIn string
 	// trapped is set if a trap may still run. The trap itself was judged when it was set.
 	trapped bool

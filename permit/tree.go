@@ -61,7 +61,8 @@ func (t *tree[V]) without(name string) *tree[V] {
 	return meld(left, right)
 }
 
-// node returns t with other branches. If they are the same, it returns t itself.
+// node returns t with other branches. If the branches are the same as before, it returns
+// t itself.
 func (t *tree[V]) node(left, right *tree[V]) *tree[V] {
 	if left == t.left && right == t.right {
 		return t

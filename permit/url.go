@@ -22,7 +22,8 @@ var (
 	}
 	// nested are schemes that are followed by another URL.
 	nested = map[string]bool{"jar": true, "view-source": true, "blob": true, "filesystem": true, "feed": true, "url": true, "wyciwyg": true, "cache": true}
-	// hostless are schemes that name no host on a network, with what they stand for.
+	// hostless has the schemes that name no host on a network. Each value says what the
+	// scheme stands for.
 	hostless = map[string]string{
 		"javascript": "code", "vbscript": "code", "about": "a page of the program itself", "chrome": "a page of the program itself",
 		"mailto": "an email", "tel": "a phone call", "sms": "a message", "unix": "a socket of this machine", "http+unix": "a socket of this machine",
@@ -32,8 +33,8 @@ var (
 )
 
 // judgeURL returns the reach of a URL. Browsers, curl, git and libraries read unusual
-// forms differently. Then the most severe reading counts, and an ambiguous URL is never
-// public. judgeURL also accepts host:path as scp does, and hosts without a scheme.
+// forms differently. Then judgeURL uses the most severe reading, and an ambiguous URL is
+// never public. judgeURL also accepts host:path as scp does, and hosts without a scheme.
 //
 // It reads only the beginning of the text, so that long URLs cost no more.
 func judgeURL(raw string) reach { return judgeNested(raw, 0) }
@@ -72,8 +73,8 @@ func judgeNested(raw string, depth int) reach {
 }
 
 // judgeHost returns the reach of a host, with or without user, port and path. ssh, scp,
-// rsync and git accept such hosts. It also accepts a URL. It differs from judgeURL if a
-// host has the form of a URL with a scheme, as in data:x.
+// rsync and git accept such hosts. judgeHost also accepts a URL. But it reads a text such
+// as data:x as a host, where judgeURL sees a URL with a scheme.
 func judgeHost(hostport string) reach {
 	head, odd, whole := urlHead(strings.TrimFunc(hostport, isBlank))
 	switch {
@@ -97,7 +98,7 @@ func judgeBare(head string, odd, whole bool) reach {
 	return r
 }
 
-// unless raises the zone of an odd address, so that it does not count as public.
+// unless raises the zone of an odd address, so that the address does not count as public.
 func (r reach) unless(odd bool) reach {
 	if odd {
 		return r.unclear("programs read this unusual address in different ways")
@@ -143,7 +144,7 @@ func cutScheme(s string) (scheme, rest string, ok bool) {
 	rest = s[i+1:]
 	switch {
 	case scheme == "data":
-		// A host with the name data has a port after it.
+		// If data is the name of a host, a port or a path follows it.
 		ok := strings.Contains(rest, ",") && strings.Trim(rest[:1], "0123456789/\\") != ""
 		return scheme, rest, ok
 	case lenient[scheme] || nested[scheme] || hostless[scheme] != "" || scheme == "file":
@@ -216,8 +217,8 @@ func judgeAuthority(s string, whole, scp bool) reach {
 // not.
 func confuses(r rune) bool { return r == '\\' || r <= ' ' || r == 0x7f || r == '\uFFFD' }
 
-// judgePieces judges everything that some program could read as the host. A plain word
-// without dots does not count, because it is most likely a user name.
+// judgePieces judges everything that some program could read as the host. It ignores a
+// plain word without dots, because such a word is most likely a user name.
 func judgePieces(text string) reach {
 	r := reach{zone: ZoneNetwork}
 	for piece := range strings.FieldsFuncSeq(text, func(c rune) bool { return confuses(c) || strings.ContainsRune("@?#/", c) }) {

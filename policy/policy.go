@@ -112,8 +112,8 @@ func (k Key[T]) Value(settings Settings) (T, bool) {
 	return ownCopy(typed)
 }
 
-// ownCopy returns a copy that shares no memory with the value. It copies everything except
-// numbers and strings by encoding it as JSON and decoding it.
+// ownCopy returns a copy that shares no memory with the value. Booleans, numbers and
+// strings need no copy. Everything else is encoded as JSON and decoded again.
 func ownCopy[T any](value T) (T, bool) {
 	if kind := reflect.TypeFor[T]().Kind(); kind <= reflect.Complex128 || kind == reflect.String {
 		return value, true
@@ -153,7 +153,8 @@ func (s Setting) as(rule *rule) (any, error) {
 	return s.value, nil
 }
 
-// Settings are settings in the order in which they were made. In JSON they are an object.
+// Settings is a list of settings, in the order in which they were made. In JSON it is an
+// object.
 type Settings []Setting
 
 // MarshalJSON writes an object with the settings, sorted by key.

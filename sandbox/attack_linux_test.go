@@ -49,7 +49,7 @@ func describe(t testing.TB, name string) string {
 }
 
 // attack runs in a sandbox and does one thing that a shell cannot do. The exit code is 0
-// if it worked, and 3 if it was denied.
+// if the attack worked, and 3 if it was denied.
 func attack(name string) {
 	err := attacks[name](os.Getenv("OUT"), os.Getenv("TARGET"))
 	if err != nil {

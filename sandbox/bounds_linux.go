@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The kernel's limits are higher than the bounds by this slack. Normally the watcher
-// notices first, because only the watcher can name the bound. The kernel's limits stop
-// programs that are faster than the watcher.
+// The kernel's limits are higher than the bounds by this slack. With this slack, the
+// watcher normally acts first. This is better, because only the watcher can name the
+// bound. The kernel's limits stop programs that are faster than the watcher.
 const (
 	slackProcesses = 64
 	slackTime      = 5 * time.Second

@@ -6,7 +6,7 @@ import (
 )
 
 // bubblewrap returns the command line of bwrap. The caller has looked up the program,
-// because bwrap would look it up in the PATH of the program's environment.
+// because bwrap would look the program up in the PATH of the program's environment.
 func (s *Sandbox) bubblewrap(policy Policy, program string, argv []string) ([]string, error) {
 	args := []string{
 		s.means.bwrap,

@@ -17,7 +17,7 @@ import (
 var escapes = []struct {
 	name   string
 	limit  sandbox.Limit
-	script string // shell script, run in the writable directory; if "", the attack called name
+	script string // shell script, run in the writable directory; "" means the attack with this name
 	tame   bool   // do not try it without a sandbox
 }{
 	{"write to a file", sandbox.Writes, `echo bad > "$OUT/file"`, false},
@@ -124,7 +124,7 @@ func TestNothingOutsideCanBeChanged(t *testing.T) {
 	eachVersion(t, func(t *testing.T, s *sandbox.Sandbox) {
 		for _, e := range escapes {
 			if e.limit == sandbox.Writes && e.script != "" && old(s) {
-				continue // all versions enforce it, so the newest is enough
+				continue // all versions enforce this limit, so testing the newest version is enough
 			}
 			t.Run(e.name, func(t *testing.T) {
 				t.Parallel()

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bwrapAttempts is how often bwrap is tried. It can fail by chance: if a socket that it
-// must hide disappears before it starts.
+// bwrapAttempts is how often bwrap is tried. bwrap can fail by chance: if a socket that
+// it must hide disappears before bwrap starts.
 const bwrapAttempts = 3
 
 // try checks whether a kind of sandbox works here, and which features it can use.
@@ -39,7 +39,7 @@ func try(ctx context.Context, kind Kind) (*Sandbox, error) {
 			err = s.probe(ctx)
 			return s, err
 		}
-		if version < abiRefer { // bubblewrap has no such problem
+		if version < abiRefer { // this matters only for Landlock, not for bubblewrap
 			return nil, fmt.Errorf("the kernel has Landlock ABI %d, which does not allow moving files between directories: for ABI %d, use Linux 5.19 or later", version, abiRefer)
 		}
 		return namespaces(ctx, s)
@@ -108,8 +108,8 @@ func (s *Sandbox) command(policy Policy, program string, argv []string) ([]strin
 const probeTime = 10 * time.Second
 
 // probe is a shell script that tests the sandbox. It must be able to write to $1. If $2
-// is not empty, it must not be able to read the file or the directory in it. It must not
-// be able to write to any of the other arguments.
+// is not empty, the script must not be able to read the file or the directory $2. The
+// script must not be able to write to any of the other arguments.
 const probe = `: > "$1/ok" || exit 1
 if [ "$2" ] && { read -r _ < "$2/file" || [ -e "$2/dir/file" ]; }; then echo "it did not hide a file" >&2; exit 3; fi
 shift 2

@@ -24,7 +24,7 @@ import (
 //   - The third process becomes the program, in a session of its own.
 //
 // If protected paths do not exist, there is a fourth process outside. It removes the
-// placeholders after the second process has ended, even if that was killed.
+// placeholders after the second process has ended, even if the second process was killed.
 
 // runInside runs a program in its own namespaces and ends with the program's status.
 func runInside(o order) error {
@@ -71,7 +71,7 @@ func runInside(o order) error {
 	}
 	count, err := countInside(o.policy.Bounds, pid)
 	if err != nil {
-		return err // as above
+		return err // returning ends this process, and so kills the others
 	}
 	go func() { // ends with this process
 		for sig := range signals {
@@ -161,8 +161,8 @@ func (p *plan) started(report *os.File) error {
 	return err
 }
 
-// await waits until the program has ended. It returns its status and what is still
-// running.
+// await waits until the program has ended. It returns the program's status, and what is
+// still running.
 func (p *plan) await(status *os.File, pid int) (how unix.WaitStatus, left leftBehind) {
 	var e ending
 	if err := binary.Read(status, binary.NativeEndian, &e); err != nil {
@@ -187,9 +187,8 @@ const (
 	leftKilled             // nothing; the second process was killed
 )
 
-// catch receives the signals that are passed to the program. It does not catch ignored
-// signals. It catches only these signals because catching all takes longer than starting
-// the program.
+// catch receives the signals that are passed to the program, except ignored ones. It does
+// not catch all signals, because that would take longer than starting the program.
 func catch() <-chan os.Signal {
 	caught := make(chan os.Signal, 64)
 	for _, sig := range []syscall.Signal{

@@ -58,7 +58,7 @@ func abi() (int, error) {
 func ruleset(abi int, kind Kind, network bool) unix.LandlockRulesetAttr {
 	attr := unix.LandlockRulesetAttr{Access_fs: changes | deviceMaking}
 	if abi < abiRefer {
-		attr.Access_fs &^= unix.LANDLOCK_ACCESS_FS_REFER // this version always denies it
+		attr.Access_fs &^= unix.LANDLOCK_ACCESS_FS_REFER // this version always denies moves between directories
 	}
 	if abi < abiTruncate {
 		attr.Access_fs &^= unix.LANDLOCK_ACCESS_FS_TRUNCATE

@@ -27,11 +27,11 @@ const (
 	// and to its child processes over the loopback interface.
 	Loopback Limit = "loopback"
 	// Sockets means that the program cannot reach Unix sockets of processes outside,
-	// unless Policy.Sockets names them. This is true for sockets that listened when the
-	// program was started.
+	// unless Policy.Sockets names them. This covers only sockets that already listened
+	// when the program started.
 	Sockets Limit = "sockets"
-	// AbstractSockets means that the program cannot reach Unix sockets without a file
-	// either, even with Policy.Network.
+	// AbstractSockets means that the program cannot reach Unix sockets that have no file,
+	// even with Policy.Network.
 	AbstractSockets Limit = "abstract_sockets"
 	// Signals means that the program cannot send signals to processes outside.
 	Signals Limit = "signals"
@@ -44,8 +44,8 @@ const (
 	// Endings means that SIGTERM reaches the program, and that the caller gets the
 	// program's real status: its exit code, or the signal that killed it.
 	Endings Limit = "endings"
-	// Usage means that memory, processes and CPU time cannot exceed Policy.Bounds. It
-	// also counts all processes that the program has started, even after the program has
+	// Usage means that memory, processes and CPU time cannot exceed Policy.Bounds. The
+	// bounds cover all processes that the program has started, even after the program has
 	// ended.
 	Usage Limit = "usage"
 )
@@ -151,5 +151,5 @@ const (
 	abiIoctl    = 5
 	abiScope    = 6  // abstract sockets and signals
 	abiUnix     = 9  // Unix sockets with a file
-	abiUDP      = 10 // seccomp handles other protocols
+	abiUDP      = 10 // UDP sockets; seccomp handles the other protocols
 )

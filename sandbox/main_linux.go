@@ -96,6 +96,6 @@ func (s *script) leaveDescriptors() {
 }
 
 // restoreLimit restores the limit of open files, which the Go runtime raises at the
-// start. syscall.Exec does this, even though this call of it fails: the runtime restores
+// start. syscall.Exec does this, even though the call here fails: the runtime restores
 // the limit before it looks for the program.
 func restoreLimit() { _ = syscall.Exec("", []string{""}, nil) }

@@ -196,7 +196,7 @@ func TestUnixSocketsOutsideCannotBeReached(t *testing.T) {
 					code, output := p.strike(t, s, test.attack, "", test.target)
 					want := refused(s, test.limit)
 					if test.limit == sandbox.AbstractSockets && s.Kind() != sandbox.Landlock && !network {
-						want = 3 // they are part of the network namespace
+						want = 3 // abstract sockets are part of the network namespace
 					}
 					if code != want {
 						t.Errorf("exit code %d, want %d: %s", code, want, output)

@@ -13,9 +13,9 @@ import (
 
 // A mount needs an existing file or directory. If a protected name does not exist, the
 // sandbox makes an empty directory there as a placeholder. Each sandbox that uses the
-// placeholder has a shared lock on it. A process that gets an exclusive lock removes it.
-// A placeholder is always a directory, for two reasons: a directory with files cannot be
-// removed by mistake, and git ignores empty directories.
+// placeholder has a shared lock on it. A process that gets an exclusive lock removes the
+// placeholder. A placeholder is always a directory, for two reasons: a directory with
+// files cannot be removed by mistake, and git ignores empty directories.
 
 // placeholderMode is an unusual mode by which a placeholder can be recognized.
 const placeholderMode = fs.ModeDir | fs.ModeSticky | 0o755
@@ -26,7 +26,7 @@ type placeholder struct {
 }
 
 // prepare finds the names to protect, and makes placeholders for missing ones. It tries
-// again if another process removes a placeholder before it is locked.
+// again if another process removes a placeholder before prepare has locked it.
 func prepare(policy Policy) (list []hold, made []placeholder, err error) {
 	for range attempts {
 		if list, err = holds(policy); err != nil {
@@ -57,7 +57,7 @@ func placeholders(list []hold) (present []hold, made []placeholder, err error) {
 			continue
 		case err != nil:
 			for _, p := range made {
-				_ = p.dir.Close() // the next sandbox can use it
+				_ = p.dir.Close() // releases the lock; another sandbox can use the placeholder
 			}
 			return nil, nil, fmt.Errorf("prevent the creation of %s: %w", h.name, err)
 		}

@@ -13,8 +13,8 @@ import (
 )
 
 // lookUp finds a program in PATH, like exec.Command. It does not change a name with a
-// slash: the child resolves it, because it may be relative to the child's working
-// directory.
+// slash: the child resolves the name, because the name may be relative to the child's
+// working directory.
 func lookUp(name string) (string, error) {
 	if strings.ContainsRune(name, '/') {
 		return name, nil
@@ -27,8 +27,8 @@ func lookUp(name string) (string, error) {
 }
 
 // resolve checks a policy. It resolves the symbolic links in Write and Hide, so that
-// later changes of a link have no effect. From Write it drops directories inside other
-// ones, and protected directories.
+// later changes of a link have no effect. From Write it removes directories that are
+// inside another one, and protected directories.
 func resolve(p Policy) (Policy, error) {
 	if err := p.Bounds.check(); err != nil {
 		return Policy{}, err

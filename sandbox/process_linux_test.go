@@ -207,7 +207,7 @@ func TestWhatIsLeftInTheBackground(t *testing.T) {
 		}
 		write(t, p.in+"/go", "")
 		if s.Kind() == sandbox.Bubblewrap {
-			return // bwrap ends them, because it cannot see why its program ended
+			return // bwrap ends the background processes, because it cannot see why its program ended
 		}
 		if !await(func() bool { _, err := os.Lstat(p.in + "/done"); return err == nil }) {
 			t.Fatal("it did not go on")

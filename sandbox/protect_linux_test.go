@@ -299,7 +299,7 @@ func TestPlaceholders(t *testing.T) {
 		for range 12 {
 			<-done
 		}
-		p.sh(t, s, `true`) // if two sandboxes end at once, the next one removes it
+		p.sh(t, s, `true`) // if two sandboxes end at the same time, the next sandbox removes the placeholder
 		if entries, err := os.ReadDir(p.in); err != nil || len(entries) > 0 {
 			t.Errorf("%v, %v: want nothing there in the end", entries, err)
 		}

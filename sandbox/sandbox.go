@@ -14,8 +14,9 @@ type Kind string
 const (
 	// None means that there is no sandbox: none of the kinds works on this machine.
 	None Kind = "none"
-	// Namespaces is Landlock together with own namespaces for mounts, processes and IPC,
-	// and without Policy.Network also for the network. It enforces the most limits.
+	// Namespaces is Landlock together with own namespaces for mounts, processes and IPC.
+	// Without Policy.Network, there is also a network namespace. This kind enforces the
+	// most limits.
 	Namespaces Kind = "landlock+namespaces"
 	// Bubblewrap is the program bwrap, which also makes namespaces. It works without a
 	// call of [Main].
@@ -37,10 +38,10 @@ type Policy struct {
 	// replaced. Use absolute paths. Directories and symbolic links on the way to them are
 	// protected too.
 	//
-	// A path that does not exist cannot be created. While the sandbox runs, there is an
-	// empty directory in place of the first missing part of the path. For example, if
-	// there is no .git, protecting .git/config prevents git init. See [Protection] and
-	// [Missing]. Defaults to none.
+	// If a protected path does not exist, the program cannot create it. While the sandbox
+	// runs, there is an empty directory in place of the first missing part of the path.
+	// For example, if there is no .git, protecting .git/config prevents git init. See
+	// [Protection] and [Missing]. Defaults to none.
 	Protect []string
 	// Hide lists files and directories that cannot be read or changed. Use absolute
 	// paths. A hidden file looks empty, and a hidden directory is empty. For a link, its
@@ -124,7 +125,7 @@ type Description struct {
 	Holds []Limit
 	// Lacks lists the limits that the sandbox does not enforce.
 	Lacks []Limit
-	// Failed lists the kinds that were tried before and did not work.
+	// Failed lists the kinds that were tried before this kind and did not work.
 	Failed []Attempt
 }
 

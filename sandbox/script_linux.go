@@ -25,7 +25,7 @@ type call struct {
 	what string // names the call in error messages
 	nr   uintptr
 	args [6]uintptr
-	from [6]*int32 // where an argument is the result of an earlier call
+	from [6]*int32 // for each argument that is the result of an earlier call: where that result is
 	into *int32    // where to store the result, or nil
 
 	tolerate [6]syscall.Errno // errors that are not failures
@@ -138,7 +138,7 @@ func (c *call) issue() (uintptr, syscall.Errno) {
 
 // fork starts a process with a copy of this memory, in which only the calling thread
 // exists. fork returns in both processes. The caller must block all signals, because
-// their handlers belong to the Go runtime. They stay blocked in the child.
+// their handlers belong to the Go runtime. The signals stay blocked in the child.
 //
 //go:norace
 //go:nosplit

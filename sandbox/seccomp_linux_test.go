@@ -51,7 +51,7 @@ func program32(code []byte) []byte {
 }
 
 // A processor can run programs of a second architecture, which have other system call
-// numbers. The filter must check those too.
+// numbers. The filter must check these numbers, too.
 //
 // SPEC P-12
 func TestTheFilterKnowsOtherMachineCode(t *testing.T) {

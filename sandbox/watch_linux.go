@@ -50,8 +50,8 @@ type watcher struct {
 	// have made. They identify processes whose parent has ended.
 	groups map[int]bool
 	known  map[process]bool // the program's processes at the last check
-	// stderr is the program's standard error at its start. The program may have replaced
-	// it since. A message is written only if it is still the same file.
+	// stderr is the file that was the program's standard error at its start. The watcher
+	// writes its message only if the program has not replaced this file since.
 	stderr fileID
 }
 
@@ -389,7 +389,8 @@ func (w *watcher) detach() error {
 	return nil
 }
 
-// forkTwice runs the script in a process whose parent has ended, so that it is no child.
+// forkTwice runs the script in a process whose parent has ended, so that it is not a
+// child of this process.
 //
 //go:norace
 //go:nosplit

@@ -135,7 +135,7 @@ func TestTheLimitOfOpenFilesIsKept(t *testing.T) {
 	})
 }
 
-// withoutGroups removes the line with supplementary groups. It differs in a user
+// withoutGroups removes the line with supplementary groups. The line differs in a user
 // namespace, where other groups look like nobody's.
 func withoutGroups(output string) string {
 	lines := strings.SplitAfter(output, "\n")

@@ -92,7 +92,7 @@ func leftOut(end *belay.Turn, tool string) (string, bool) {
 	return "", false
 }
 
-// The user gets this message once, not once per turn or session.
+// The user gets the message about an incomplete list once, not once per turn or session.
 //
 // SPEC K-16
 func TestTheUserIsInformedOnceThatTheListIsShort(t *testing.T) {

@@ -162,7 +162,8 @@ func (l *listed) read(ctx context.Context) {
 	l.given, l.entries, l.problems = kept, entries, problems
 }
 
-// list calls the source. The source may be code of others, so list recovers a panic.
+// list calls the source. The source may be code from outside Belay, so list recovers a
+// panic.
 func (l *listed) list(ctx context.Context) (skills []*Skill, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -226,8 +227,8 @@ func (c *Catalog) Match(task, agent string) []Match {
 func (c *Catalog) Problems() []Problem { return slices.Clone(c.now.Load().problems) }
 
 // Read returns the body of a skill, or one of its sections. The key is the skill's name
-// or id. The error is ErrNotFound if there is no such skill or section. Its text lists
-// the skills that the model may see.
+// or id. The error is ErrNotFound if there is no such skill or section. The text of the
+// error lists the skills that the model may see.
 func (c *Catalog) Read(ctx context.Context, key, section string) (Reading, error) {
 	o := c.now.Load().find(key)
 	if o == nil || !o.skill.content() {
@@ -251,7 +252,7 @@ type owned struct {
 // read returns the text of a skill. It asks the source if the skill itself has no text.
 func (o *owned) read(ctx context.Context, section string) (r Reading, err error) {
 	defer func() {
-		if p := recover(); p != nil { // the source may be code of others
+		if p := recover(); p != nil { // the source may be code from outside Belay
 			err = fmt.Errorf("skill %q: reading it panicked: %v", o.skill.Name, p)
 		}
 	}()

@@ -23,8 +23,8 @@ const (
 	mostFiles = 100_000 // how many skills the directory may have
 )
 
-// settled is how old a file's modification time must be before it is trusted. The reason:
-// two changes within one tick of the file system's clock have the same time.
+// settled is how old a file's modification time must be before Belay trusts that time.
+// The reason: two changes within one tick of the file system's clock have the same time.
 const settled = 2 * time.Second
 
 // skillFile is the file of a skill in the Agent Skills layout.

@@ -10,13 +10,13 @@ import (
 	"github.com/belay-run/belay/internal/scan"
 )
 
-// Expand adds the skills that a message names as /name before the message. It is for an
+// Expand adds, before a message, the skills that the message names as /name. It is for an
 // agent that may use all skills.
 func (e *Extension) Expand(ctx context.Context, in belay.Submission) (belay.Expansion, error) {
 	return e.forAll(in.Agent).Expand(ctx, in)
 }
 
-// Expand adds the skills that a message names as /name before the message.
+// Expand adds, before a message, the skills that the message names as /name.
 func (s *scoped) Expand(ctx context.Context, in belay.Submission) (belay.Expansion, error) {
 	s.catalog.freshen(ctx, s.opts.Refresh)
 	x := &expanding{scoped: s, set: s.catalog.now.Load(), in: &in, read: make(map[string]*template)}

@@ -184,7 +184,7 @@ func (e *Extension) activate(ctx context.Context, in belay.TurnSoFar) (belay.Pro
 }
 
 // variables returns the values of the variables. It detects the language only if the
-// template uses it, because this takes time.
+// template uses the language, because detecting takes time.
 func (e *Extension) variables(template, agent, task string) Variables {
 	v := Variables{AgentID: agent, Mode: e.opts.Mode, Task: task}
 	if e.opts.Project == "" {

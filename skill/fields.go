@@ -110,7 +110,7 @@ func (r *reader) field(f *frontmatter.Field, markdown bool) error {
 	s, v := r.skill, &f.Value
 	var err error
 	switch f.Key {
-	case "name": // readSkill has read it
+	case "name": // readSkill has already read the name
 	case "id":
 		s.ID, _ = r.text(f.Key, v)
 		s.ID = strings.TrimSpace(s.ID)

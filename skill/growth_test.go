@@ -112,8 +112,8 @@ func TestCheckingIsLinear(t *testing.T) { //nolint:paralleltest // it measures
 }
 
 // The text after a skill's name is its argument. So a message that names a skill many
-// times would become quadratically longer. There is a limit, and nothing is stored if it
-// is exceeded.
+// times would become quadratically longer. There is a limit, and a message that exceeds
+// it is not stored.
 //
 // SPEC K-02, D-05
 func TestWhatSkillsPutInFrontIsBounded(t *testing.T) {

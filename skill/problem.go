@@ -26,7 +26,8 @@ type ProblemKind string
 
 // The kinds of problems.
 const (
-	// NotLoaded means that a file or a source could not be loaded. The others are loaded.
+	// NotLoaded means that a file or a source could not be loaded. The other files and
+	// sources are loaded.
 	NotLoaded ProblemKind = "not_loaded"
 	// Shadowed means that a skill is hidden by another skill with the same name or id.
 	Shadowed ProblemKind = "shadowed"

@@ -15,7 +15,8 @@ type marker struct {
 	// file is the name of the file, or a pattern for path.Match.
 	file     string
 	language string
-	// unless lists other files. If one of them exists, it decides the language.
+	// unless lists other files. If one of these files exists, that file decides the
+	// language instead.
 	unless []otherwise
 	// frameworks are searched in the content of the file. The first one that is found
 	// wins. If none is found, the files in further are searched.

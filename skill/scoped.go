@@ -131,8 +131,8 @@ func (t *tool) Traits() belay.ToolTraits { return t.traits }
 // LeftOut returns a text for the user about skills that did not fit into the list.
 func (t *tool) LeftOut() string { return t.leftOut }
 
-// keptReaches is for how many agents (with their parents) the tools are cached. The cache
-// needs a limit because the number of agent names has none.
+// keptReaches limits for how many agents, each with its parents, the tools are cached.
+// The number of agent names has no limit, so the cache needs one.
 const keptReaches = 256
 
 // StepTools returns the tools for the current skills of the catalog. It returns none if
@@ -171,7 +171,7 @@ var (
 		`"required":["name"],"additionalProperties":false}`)
 )
 
-// lists returns the lists for the two tools. A tool without skills has none.
+// lists returns the lists for the two tools. A tool without skills has no list.
 func (s *scoped) lists(now *set) []toolList {
 	var read, invoke []*Skill
 	for _, one := range now.skills {

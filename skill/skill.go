@@ -53,8 +53,8 @@ type Skill struct {
 	Triggers []Trigger
 	// Handler computes the text of the skill. Defaults to none.
 	Handler Handler
-	// Exposed lets the model call the handler. Defaults to false: only users can, with
-	// /name.
+	// Exposed lets the model call the handler. Defaults to false: only users can call it,
+	// with /name.
 	Exposed bool
 	// Agents lists the agents that may use the skill. Defaults to all agents.
 	Agents []string
@@ -129,12 +129,12 @@ var ErrNotFound = errors.New("not found")
 // nameLength is the maximum length of a name or an id in bytes.
 const nameLength = 256
 
-// content reports whether the skill has a text. A skill without a handler always has one,
-// in the skill itself or in its source.
+// content reports whether the skill has a text. A skill without a handler always has a
+// text, in the skill itself or in its source.
 func (s *Skill) content() bool { return s.Handler == nil || s.Body != "" || len(s.Sections) > 0 }
 
-// callable reports whether the model may call the handler. Such a skill is listed only by
-// invoke_skill.
+// callable reports whether the model may call the handler. Only invoke_skill lists a
+// callable skill.
 func (s *Skill) callable() bool { return s.Handler != nil && s.Exposed && !s.UserOnly }
 
 // isFor reports whether an agent may use the skill.

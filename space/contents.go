@@ -23,7 +23,7 @@ import (
 // floor checks the model's calls.
 var parts = []string{manifestFile, "hooks", "agents", mcpFile, "mcp"}
 
-// These are the limits of all these files together.
+// These are the limits for all files that trust covers, together.
 const (
 	mostFiles = 4096
 	mostBytes = 64 << 20
@@ -65,11 +65,11 @@ func (c contents) hash() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// youth is the minimum age of a change. The time of a younger change does not identify it.
+// youth is the age until which a change counts as recent: see content.young.
 const youth = 2 * time.Second
 
-// readContents reads the files of a directory. It does not read files again that have not
-// changed since before. It omits files in skip, because hooks write them.
+// readContents reads the files of a directory. It does not read a file again if the file's
+// stamp is the same as in before. It omits files in skip, because hooks write them.
 func readContents(dir string, skip map[string]bool, before contents) (contents, error) {
 	w := &walk{dir: dir, skip: skip, before: before, found: make(contents), now: time.Now()}
 	for _, part := range parts {
@@ -176,7 +176,7 @@ func staysBelow(dir, link string) (string, error) {
 	}
 	end, err := filepath.EvalSymlinks(link)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", &Problem{link, 0, "the target of this link does not exist: remove the link"} // a file may appear there later
+		return "", &Problem{link, 0, "the target of this link does not exist: remove the link"} // another file could appear at the target later
 	}
 	if err != nil {
 		return "", &Problem{link, 0, reason(err)}

@@ -185,7 +185,7 @@ type plan struct {
 	space    *Space
 	standing Standing
 	hooks    []*declare.Declaration            // hooks of the space
-	own      map[string][]*declare.Declaration // hooks of its agents, by agent
+	own      map[string][]*declare.Declaration // hooks of the agents of the space, by agent
 	servers  []mcptool.Server
 	notes    []Note
 }

@@ -172,7 +172,7 @@ func (l *Lease) bring(ctx context.Context, next, old *installed) (err error) {
 	if l.into.Subagents != nil {
 		if old != nil && old.agents != nil {
 			_ = old.agents.Close()                                                                    // Close never fails here
-			undo = append(undo, func() { old.agents, _ = l.into.Subagents.Add(l.subagents(old)...) }) // they were valid before
+			undo = append(undo, func() { old.agents, _ = l.into.Subagents.Add(l.subagents(old)...) }) // no error: these agents were valid before
 		}
 		if made := l.subagents(next); len(made) > 0 {
 			if next.agents, err = l.into.Subagents.Add(made...); err != nil {
@@ -194,7 +194,7 @@ func (l *Lease) bring(ctx context.Context, next, old *installed) (err error) {
 				_ = next.servers.Close() // Close never fails here
 				return
 			}
-			old.servers, _ = l.into.Servers.Replace(ctx, next.servers, l.host.servers(old.plan, old.check)...) // they were valid before
+			old.servers, _ = l.into.Servers.Replace(ctx, next.servers, l.host.servers(old.plan, old.check)...) // no error: these servers were valid before
 		})
 	}
 	if old != nil {
@@ -409,10 +409,10 @@ func (l *Lease) looks() string {
 }
 
 // Watch reloads the directory when its files have changed. It waits until the files did not
-// change during one interval. Watch calls told after each reload, with the error. After a
-// failed reload it waits for the next change. If the files return to the installed version,
-// Watch does not reload, and calls told with nil. Watch ends when ctx ends or the lease is
-// unloaded.
+// change during one interval. Watch calls told after each reload, with the reload's error
+// or nil. After a failed reload it waits for the next change. If the files return to the
+// installed version, Watch does not reload, and calls told with nil. Watch ends when ctx
+// ends or the lease is unloaded.
 func (l *Lease) Watch(ctx context.Context, told func(error)) {
 	tick := time.NewTicker(l.host.opts.Every)
 	defer tick.Stop()

@@ -273,7 +273,7 @@ func TestAThousandTimesWithTurnsRunning(t *testing.T) { //nolint:paralleltest //
 	const rounds = 1000
 	for i := range rounds {
 		select {
-		case due <- struct{}{}: // while the space is installed, used or unloaded
+		case due <- struct{}{}: // a turn begins while the space is installed, used or unloaded
 		default:
 		}
 		lease, err := agent.host.Install(ctx, s, agent.target)

@@ -36,7 +36,8 @@ type Space struct {
 	// Agents are the agents in agents/.
 	Agents []*subagent.Declaration
 	// Servers are the MCP servers in mcp.json. Their names begin with the prefix of the
-	// directory, see [Space.Prefix]: the server files of the space acme is acme-files.
+	// directory, see [Space.Prefix]. For example, in the space acme, the server "files" has
+	// the name "acme-files".
 	Servers []mcptool.Server
 	// Hash is a hash of all files that can affect what runs.
 	Hash string

@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// tool is one of the two tools. When a call is abandoned, the tool ends the call's open
-// children.
+// tool is one of the two tools. When a call is abandoned, the tool ends the children of
+// the call that have not ended yet.
 type tool struct {
 	belay.Tool
 
@@ -63,8 +63,8 @@ func (e *Extension) abandonDelegate(ctx context.Context, call *belay.Invocation)
 	return errors.Join(problems...)
 }
 
-// end ends the child of a task that will never continue, if the child is still open.
-// Otherwise its session and its questions would stay open for ever.
+// end ends the child of a task that will never continue, if the child has not ended yet.
+// Otherwise the child's session and questions would stay open for ever.
 func (e *Extension) end(ctx context.Context, call *belay.Invocation, in task, nth int) error {
 	controls := call.Controls()
 	s, _ := (&scoped{e, belay.Reach{Agent: call.Agent}}).find(in.Name) // end a started child even if the agent may no longer call it
@@ -95,8 +95,8 @@ func (e *Extension) end(ctx context.Context, call *belay.Invocation, in task, nt
 	return err
 }
 
-// isOpen reports whether the child of an abandoned task may still be open. A parked task
-// without a session in the store may be open in another service.
+// isOpen reports whether the child of an abandoned task may not have ended yet. If the
+// store has no session of a parked task, the task may still be open in another service.
 func (d *dispatch) isOpen(ctx context.Context) (bool, error) {
 	known := false
 	for _, err := range d.task.Store.Read(ctx, d.task.Session, 0) { // unlike Open, Read creates no session
@@ -158,8 +158,8 @@ func (noModel) Stream(context.Context, *belay.Request) iter.Seq2[belay.Chunk, er
 	return func(yield func(belay.Chunk, error) bool) { yield(belay.Chunk{}, errGone) }
 }
 
-// newTask makes the task of a call. Each time, the task of a call has the same session
-// id.
+// newTask makes the task of a call. If newTask is called again for the same call, the
+// task has the same session id.
 func (e *Extension) newTask(call *belay.Invocation, s *Subagent, prompt string, nth int) *Task {
 	t := &Task{Name: s.Name, Prompt: prompt, Controls: call.Controls(), Resumed: call.Wait != "", owner: e}
 	t.Store = t.Controls.Store()

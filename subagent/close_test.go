@@ -170,7 +170,7 @@ func TestAChildThatIsReplacedIsUnregistered(t *testing.T) {
 	l.want(t, "in the end", 0, 1)
 }
 
-// If a child is replaced while it works, its task ends before it is closed.
+// If a child is replaced while it works, its task ends before the child is closed.
 //
 // SPEC E-05
 func TestAChildAtWorkIsReplacedLater(t *testing.T) {
@@ -206,7 +206,8 @@ func TestAChildAtWorkIsReplacedLater(t *testing.T) {
 	l.want(t, "in the end", 0, 1)
 }
 
-// If a child with several tasks is replaced, all its tasks end before it is closed.
+// If a child with several tasks is replaced, all its tasks end before the child is
+// closed.
 //
 // SPEC E-05
 func TestAChildWithTwoTasksIsReplacedAfterBoth(t *testing.T) {

@@ -44,8 +44,8 @@ type Declaration struct {
 	Budget belay.Budget
 	// Path is the file of the declaration.
 	Path string
-	// Ignored are keys of the file that are for another program and have no effect here.
-	// Only files in .claude/agents may have such keys.
+	// Ignored are keys of the file that are for another program and have no effect in
+	// Belay. Only files in .claude/agents may have such keys.
 	Ignored []string
 }
 

@@ -163,7 +163,7 @@ func (r *reading) names(f *frontmatter.Field) []string {
 var buckets = []string{"onStart", "onToolCall", "onToolEnd", "onModelCall", "onModelEnd", "onComplete", "onError"}
 
 // hooks checks the outer form of hooks: a list, or a mapping from phases or buckets to
-// lists. Package declare checks the rest.
+// lists. Package declare checks each hook.
 func (r *reading) hooks(f *frontmatter.Field) frontmatter.Value {
 	switch f.Value.Kind {
 	case frontmatter.List:

@@ -121,7 +121,7 @@ func (d *dispatch) run(ctx context.Context, yield func(belay.Event, error) bool)
 		}
 		open := stored.State.Turn
 		switch {
-		case d.task.Resumed && open == nil && stored.Last > 0: // another process has resumed and finished it
+		case d.task.Resumed && open == nil && stored.Last > 0: // another process has resumed and finished the task
 			d.extension.waiting.clear(d.task.Session)
 			d.tell(belay.Event{Kind: belay.EventTurnEnd, End: ended(stored)}, yield)
 			return nil

@@ -31,11 +31,11 @@
 // # Parents and children
 //
 // Watchers of the parent see all events of the child, with its run, its parent and its
-// depth. They are between the events subagent_invoked and subagent_completed, which
-// always come in pairs. If the child is a Belay agent, the parent's hooks, floor
-// (permission check), scope, resources and budget apply to it. The child asks its
-// questions where the parent asks, unless the subagent is isolated. The child's usage
-// counts for the parent.
+// depth. The child's events are between the events subagent_invoked and
+// subagent_completed, which always come in pairs. If the child is a Belay agent, the
+// parent's hooks, floor (permission check), scope, resources and budget apply to it. The
+// parent's agent handles the child's questions, unless the subagent is isolated. The
+// child's usage is added to the parent's usage.
 //
 // If a child is parked, the parent is parked too, and its call waits. When the parent is
 // resumed, the factory is called again with the same child session, and both continue.

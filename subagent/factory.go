@@ -12,10 +12,10 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Agent returns a factory that makes one agent with the first task, and a session for
-// each task. The agent has the subagent's name and the parent's store, unless opts sets
-// others. When a task is over, its background work, such as hooks that run after the
-// turn, gets a few seconds to finish.
+// Agent returns a factory that makes one agent for all tasks, when the first task begins,
+// and a session for each task. The agent has the subagent's name and the parent's store,
+// unless opts sets another name or store. When a task is over, its background work, such
+// as hooks that run after the turn, gets a few seconds to finish.
 //
 // The agent and its extensions are closed when the last [Extension] that uses the factory
 // is closed. If other agents use one of these extensions too, pass a wrapper without a
@@ -56,7 +56,7 @@ type madeAgent struct {
 	// maker.mu guards the fields below.
 
 	tasks int                             // number of running tasks
-	end   func(ctx context.Context) error // set when the agent is no longer used; closes it after the last task
+	end   func(ctx context.Context) error // set when the agent is no longer used; closes the agent after the last task
 }
 
 // take returns the agent for a task. The caller must call release when the task is over.
@@ -120,7 +120,7 @@ func (m *maker) disown(ctx context.Context, e *Extension) error {
 	return m.finish(ctx, last, last.agent.Close)
 }
 
-// finish closes an agent with end: at once, or after its last running task.
+// finish calls end to close an agent: at once, or after the agent's last running task.
 func (m *maker) finish(ctx context.Context, made *madeAgent, end func(ctx context.Context) error) error {
 	m.mu.Lock()
 	made.end = end

@@ -39,9 +39,9 @@ func (e *Extension) Unregister(_ context.Context, agent belay.AgentConfig) error
 	return nil
 }
 
-// Close closes the agents that factories of [Agent] have made for the extension. It does
-// nothing while an agent still uses the extension: they are closed with the last such
-// agent. A later task makes new agents.
+// Close closes the agents that factories of [Agent] have made for the extension. While
+// another agent still uses the extension, Close does nothing: the made agents are closed
+// together with the last agent that uses the extension. A later task makes new agents.
 func (e *Extension) Close(ctx context.Context) error {
 	f := &e.family
 	f.mu.Lock()

@@ -107,13 +107,13 @@ func TestAnErrorNamesOnlyTheSubagentsOfTheResources(t *testing.T) {
 }
 
 // A resumed turn keeps to the resources of its agent and of the agent's parents. The
-// agent's resources at the time of the resume count.
+// agent's resources at the time of the resume apply.
 //
 // SPEC E-10, S-10
 func TestAResumedTurnKeepsToItsResources(t *testing.T) {
 	t.Parallel()
 	for rule, test := range map[string]struct {
-		before, own, parent map[string][]string // of the child at first, of the child when resumed, and of its parent
+		before, own, parent map[string][]string // the resources of the child at first, of the child when it is resumed, and of the parent
 		want                string              // which subagents run; empty if the turn cannot be resumed because the tool is gone
 	}{
 		"without restriction": {nil, nil, nil, "adder writer"},

@@ -10,10 +10,10 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// When a call of delegate is parked, some of its tasks may be finished. They must not run
-// again, so their answers are stored. They are stored in a separate session of the
-// parent's store, because they may be long and are content like messages. Only the last
-// message of that session counts.
+// When a call of delegate is parked, some of its tasks may be finished. Finished tasks
+// must not run again, so their answers are stored. The answers are in a separate session
+// of the parent's store, because they may be long and are content like messages. Only the
+// last message of that session is used.
 
 // recordSession returns the id of the session with the stored answers.
 func recordSession(call *belay.Invocation) string { return freshSession(call, 0) }

@@ -74,8 +74,8 @@ func newSet(all []*Subagent) *set {
 	return &set{all: all}
 }
 
-// keptReaches is for how many agents (with their parents) the tools are cached. The cache
-// needs a limit because the number of agent names has none.
+// keptReaches limits for how many agents, each with its parents, the tools are cached.
+// The number of agent names has no limit, so the cache needs one.
 const keptReaches = 256
 
 // StepTools returns the tools for the agent's next step. It returns the same values until

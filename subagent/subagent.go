@@ -24,11 +24,11 @@ type Subagent struct {
 	Description string
 	// Factory makes the runner of a task.
 	Factory Factory
-	// Durable gives the subagent one session for each session of the parent, so that it
-	// remembers earlier tasks. By default, each task has a new session.
+	// Durable gives the subagent one session for each session of the parent, so that the
+	// subagent remembers earlier tasks. By default, each task has a new session.
 	Durable bool
 	// Isolated means that the child's own agent handles the child's questions. By
-	// default, the child asks where the parent asks.
+	// default, the parent's agent handles them.
 	Isolated bool
 	// Timeout is the maximum time of a task, including all waiting. A negative value
 	// means no timeout. Defaults to DefaultTimeout.
@@ -79,7 +79,7 @@ type ResumeRunner interface {
 
 // AbandonRunner is a Runner that can end a parked task that will never be resumed. A
 // durable subagent needs this before its next task can begin. With other runners, Run is
-// called although the earlier task is still open.
+// called although the earlier task has not ended.
 type AbandonRunner interface {
 	Runner
 	Abandon(ctx context.Context) (*belay.Turn, error)

@@ -88,8 +88,8 @@ type delegated struct {
 	Tasks []task
 }
 
-// delegate runs tasks in parallel. If some tasks are parked, the answers of the others
-// are stored until the call is resumed.
+// delegate runs tasks in parallel. If some tasks are parked, the answers of the finished
+// tasks are stored until the call is resumed.
 func (s *scoped) delegate(ctx context.Context, call *belay.Invocation) (belay.Result, error) {
 	var in delegated
 	if err := call.Decode(&in); err != nil {

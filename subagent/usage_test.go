@@ -15,8 +15,8 @@ import (
 
 // A process is killed while a subagent works. The resumed turn of the parent must count
 // the usage of every response once. This must be true whether or not the parent has
-// stored the child's usage before. The parent stores it when another call of the same
-// message ends.
+// stored the child's usage before. The parent stores the child's usage when another call
+// of the same message ends.
 //
 // SPEC L-01, S-07
 func TestWhatAChildUsedBeforeAKillIsCountedOnce(t *testing.T) {

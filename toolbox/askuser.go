@@ -82,11 +82,11 @@ func (e *askUser) Hooks() []hook.Subscription {
 	}
 }
 
-// put asks for approval of the call. The question is the reason.
+// put asks for approval of the call. The text of the question is the reason.
 func (*askUser) put(_ context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
 	var q UserQuestion
 	if err := call.Decode(&q); err != nil {
-		return belay.Pass, err // an error closes the gate
+		return belay.Pass, err // after an error, the gate denies the call
 	}
 	if why := q.fault(); why != "" {
 		return belay.Deny(why), nil
@@ -113,7 +113,7 @@ func (e *askUser) hear(_ context.Context, o belay.ApprovalOutcome) (belay.Note, 
 // rememberedAnswers is the maximum number of answers that wait for their calls.
 const rememberedAnswers = 1_000
 
-// fetch is the function of the tool. A call runs only after it was answered.
+// fetch is the function of the tool. A call runs only after its question was answered.
 func (e *askUser) fetch(ctx context.Context, call *belay.Invocation, q *UserQuestion) (belay.Result, error) {
 	said, answered, err := e.heard(ctx, call)
 	switch {
@@ -248,8 +248,9 @@ func Answer(asked belay.Question, by, said string) (belay.Decision, error) {
 }
 
 // Answering returns an approver that asks a person the questions of ask_user. All other
-// approvals go to the second approver. If that is nil, they are denied. An empty answer
-// is a denial. After an invalid answer, the question is asked again, at most twice.
+// approvals go to the second approver. If the second approver is nil, they are denied. An
+// empty answer is a denial. After an invalid answer, the question is asked again, at most
+// twice.
 func Answering(person string, asker belay.Asker, others belay.Approver) belay.Approver { //nolint:ireturn // an approver is used through the interface
 	return &answering{person, asker, others}
 }

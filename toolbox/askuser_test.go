@@ -219,7 +219,7 @@ func TestAskUserIsAnsweredLater(t *testing.T) {
 }
 
 // A store on disk keeps the longest allowed answer completely, even if another process
-// gives it. A longer answer is rejected, not cut.
+// gives the answer. A longer answer is rejected, not cut.
 //
 // SPEC E-07
 func TestAskUserKeepsTheWholeAnswer(t *testing.T) {
@@ -369,8 +369,8 @@ func (f *failing) Commit(ctx context.Context, c *belay.Commit) error {
 	return f.Store.Commit(ctx, c)
 }
 
-// An answer counts even if the process ends before the model gets it. The next process
-// reads the answer from the store, and does not ask again.
+// An answer stays valid even if the process ends before the model gets it. The next
+// process reads the answer from the store, and does not ask again.
 //
 // SPEC E-07
 func TestAskUserRemembersAcrossAnEnd(t *testing.T) {

@@ -28,8 +28,8 @@ func Directives() []belay.Directive {
 	}
 }
 
-// leading makes a directive work only at the beginning of a message, or after other
-// names. Elsewhere the name stays in the text as the user typed it.
+// leading makes a directive work only at the beginning of a message, or directly after
+// other directives. Elsewhere the name stays in the text as the user typed it.
 func leading(run func(context.Context, *belay.DirectiveUse) (belay.DirectiveOutcome, error)) func(context.Context, *belay.DirectiveUse) (belay.DirectiveOutcome, error) {
 	return func(ctx context.Context, use *belay.DirectiveUse) (belay.DirectiveOutcome, error) {
 		own := belay.Placeholder(use.Name, false)

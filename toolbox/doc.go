@@ -11,13 +11,9 @@
 //		Extensions: []belay.Extension{toolbox.New(root, nil)}, Authorizer: floor,
 //	})
 //
-// They are an extension, with text for the prompt. [Options] leave out the shell, or all
-// that changes something; [Extension.Only] has some of the tools; [Shell] is the shell
-// alone. A path is relative to the project, or absolute and inside it. Symbolic links are followed if they stay
-// inside. Nothing leads out: not "..", not a link, not a link that is created during a
-// call. A hard link to a file outside can be read. Its content outside cannot be changed,
-// because write and edit replace the file. The shell is not limited by this: hooks and the
-// floor decide what it may do, and [ShellOptions].Confine runs its commands in a sandbox.
+// The tools are an extension, which also adds text to the prompt. [Options] can leave out
+// the shell, or all tools that change something. [Extension.Only] returns an extension
+// with some of the tools. [Shell] makes only the tool shell.
 //
 // A path is relative to the project, or absolute and inside the project. The file tools
 // follow symbolic links that stay inside. They never leave the project: not by "..", not
@@ -47,11 +43,12 @@
 //
 // # Concurrency
 //
-// The tools are safe for concurrent use, by many sessions too. read, list, glob and grep
-// run in parallel and may run again after a crash. write, edit and shell run one at a time
-// and are not repeated: a call that was interrupted by a crash may be resumed hours later,
-// when repeating it could undo a person's work. The model gets a message about the
-// interruption instead. The tools of one call of New change one file at a time.
+// The tools are safe for concurrent use, even by many sessions. read, list, glob and grep
+// run in parallel and may run again after a crash. write, edit and shell run one at a
+// time and are not repeated. A call that was interrupted by a crash may be resumed hours
+// later, and repeating the call could undo a person's work. So the model gets a message
+// about the interruption instead. Tools from the same call of New change one file at a
+// time.
 //
 // # Errors
 //

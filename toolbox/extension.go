@@ -9,8 +9,9 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Extension is the stock tools of a project. Its name, toolbox, is the owner of the tools in
-// errors, and their kind in belay.Options.Resources. It adds to the prompt how to use them.
+// Extension has the standard tools of a project. Its name is toolbox. Errors use this
+// name for the owner of the tools, and belay.Options.Resources uses it for the kind of
+// the tools. The extension adds to the prompt how to use the tools.
 type Extension struct{ tools []belay.Tool }
 
 var (
@@ -49,8 +50,8 @@ func New(root *os.Root, opts *Options) *Extension {
 	return e
 }
 
-// Only returns the extension with only these of its tools, for another agent. Both know which
-// files were read.
+// Only returns an extension with only the named tools, for another agent. Both extensions
+// know which files were read.
 func (e *Extension) Only(names ...string) *Extension {
 	return &Extension{slices.DeleteFunc(slices.Clone(e.tools), func(t belay.Tool) bool { return !slices.Contains(names, t.Declaration().Name) })}
 }

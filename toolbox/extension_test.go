@@ -29,7 +29,7 @@ func TestExtension(t *testing.T) {
 	t.Run("scope", func(t *testing.T) {
 		t.Parallel()
 		agent := belaytest.New(t, belaytest.Script(belaytest.Says("done")), &belay.Options{
-			Extensions: []belay.Extension{stock}, Resources: map[string][]string{"toolbox": {"read", "g*"}}, // and so no Authorizer
+			Extensions: []belay.Extension{stock}, Resources: map[string][]string{"toolbox": {"read", "g*"}}, // these tools change nothing, so no Authorizer is needed
 		})
 		request := agent.Say("hello").Request(1)
 		request.Offers("read", "glob", "grep")
@@ -82,7 +82,8 @@ func TestExtension(t *testing.T) {
 	})
 }
 
-// An agent with some of the tools knows which files the session has read with the others.
+// An agent with some of the tools knows which files the session has read with its other
+// tools.
 func TestOnlySharesWhatWasRead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

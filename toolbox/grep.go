@@ -16,7 +16,7 @@ const (
 	defaultMatches = 200
 	maxMatches     = 1_000
 	// maxSearchers is how many files are searched in parallel. searchQueue is how many
-	// files may wait to be searched, and how many to be reported.
+	// files may wait to be searched, and how many may wait to be reported.
 	maxSearchers = 8
 	searchQueue  = 64
 )

@@ -27,8 +27,8 @@ type ignoreRule struct {
 }
 
 // ignored reports whether a path is excluded. The .gitignore file nearest to the path
-// decides, and in it the last rule that matches. The caller must check the directories
-// above the path.
+// decides, and in that file the last rule that matches. The caller must check the
+// directories above the path.
 func (g *ignores) ignored(name string, isDir bool) bool {
 	for ; g != nil; g = g.above {
 		rel := name

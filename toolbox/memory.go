@@ -8,8 +8,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// rememberedFiles is for how many files the process remembers that they were read, in all
-// sessions together. It forgets the least recently used file first.
+// rememberedFiles is how many read files the process remembers, in all sessions together.
+// It forgets the least recently used file first.
 const rememberedFiles = 10_000
 
 // sum is a hash of a file's content.

@@ -98,7 +98,7 @@ func TestWriteKeepsTheOwner(t *testing.T) {
 	}
 	k.owned("readable", "old\n", 0, 0, 0o644)
 	k.owned("shared", "old\n", 0, 0, 0o666)
-	// Members of the new group had only the permissions of others before.
+	// Before, members of the new group had only the permissions for other users.
 	has(t, results["group"][0].Text, "Its group could not be kept, so its mode is now -rw-r--r--.")
 	k.owned("group", "newer\n", someone, someone, 0o644)
 	k.owned("theirs", "newer\n", other, other, 0o640)

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// maxWhole is the maximum size of a file that is read completely. Only such a file
-	// may be changed, and only its lines are counted.
+	// maxWhole is the maximum size of a file that is read completely. The tools change
+	// only such files, and count the lines only of such files.
 	maxWhole = 32 << 20
 	// maxImage is the maximum size of an image that models accept.
 	maxImage = 5 << 20
@@ -132,8 +132,7 @@ type excerpt struct {
 	full    bool // there is no room for more lines
 }
 
-// take reads a text. If whole is set, it reads all of it and returns a hash of the
-// content.
+// take reads a text. If whole is set, take reads the whole text and returns a hash of it.
 func (x *excerpt) take(ctx context.Context, from io.Reader, whole bool) (sum, error) {
 	hash := sha256.New()
 	if whole {

@@ -29,7 +29,8 @@ type search struct {
 	maxLines int      // maximum number of matching lines per file
 }
 
-// newSearch compiles an expression. It is matched against lines without their line ends.
+// newSearch compiles an expression. The expression is matched against lines without their
+// line ends.
 func newSearch(pattern string, literal, ignoreCase bool) (*search, error) {
 	if literal {
 		pattern = regexp.QuoteMeta(pattern)

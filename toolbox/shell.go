@@ -19,8 +19,8 @@ import (
 const (
 	defaultTimeout = 2 * time.Minute
 	maxTimeout     = 10 * time.Minute
-	// maxOutput is how many bytes of a command's output are kept. The model sees less:
-	// the loop writes a long result to a file.
+	// maxOutput is how many bytes of a command's output are kept. The model sees less,
+	// because Belay writes a long result to a file.
 	maxOutput = 1 << 20
 	// maxShown is how many characters of the output the model sees.
 	maxShown = 30_000
@@ -57,8 +57,8 @@ type ShellOptions struct {
 	// MaxTimeout is the longest timeout that the model can set for a command. Defaults to
 	// 10 minutes, or to Timeout if that is longer.
 	MaxTimeout time.Duration
-	// MaxOutput is how many bytes of output are kept. Of a longer output, half of this is
-	// kept from the beginning and half from the end. Defaults to 1 MiB.
+	// MaxOutput is how many bytes of output are kept. Of a longer output, half of
+	// MaxOutput is kept from the beginning and half from the end. Defaults to 1 MiB.
 	MaxOutput int
 	// Confine puts a command into a sandbox. It is called before each command, and may
 	// change the command line. If it returns an error, the command does not run. The
@@ -72,7 +72,7 @@ type ShellRun struct {
 	// Argv is the command line: the shell, -c and the command.
 	Argv []string
 	// Env is the environment, as KEY=value. If a variable occurs twice, the last value
-	// counts.
+	// applies.
 	Env []string
 	// Note is added after the output if the command fails. It tells the model about
 	// restrictions. Defaults to empty.
@@ -181,9 +181,8 @@ type ran struct {
 	view    ShellView
 }
 
-// result returns the result of a command. The text does not contain the duration:
-// repeated calls with the same outcome then have the same text, so that Belay can detect
-// a loop.
+// result returns the result of a command. The text does not contain the duration. So
+// repeated calls with the same outcome have the same text, and Belay can detect a loop.
 func (r *ran) result(output *proc.Window) (belay.Result, error) {
 	head, forgotten, tail := output.Ends()
 	r.view.Bytes, r.view.Forgotten = int64(len(head))+forgotten+int64(len(tail)), forgotten

@@ -326,7 +326,8 @@ func TestAWholeTurn(t *testing.T) {
 	}
 }
 
-// Confine gets the call, and the command line that it has changed is run.
+// Confine gets the call, and may change the command line. The tool runs the changed
+// command line.
 func TestShellConfines(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, &toolbox.Options{Shell: &toolbox.ShellOptions{

@@ -21,7 +21,8 @@ type Options struct {
 	// NoShell leaves out shell. Defaults to false.
 	NoShell bool
 	// Extra are more directories that the file tools may use, such as
-	// belay.Options.SpillDir. Paths in them must be absolute. Defaults to none.
+	// belay.Options.SpillDir. A call must use an absolute path for a file in these
+	// directories. Defaults to none.
 	Extra []*os.Root
 	// Shell has the settings of the shell. Its Dir defaults to the project. Nil means the
 	// defaults.

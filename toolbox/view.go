@@ -85,7 +85,7 @@ type ShellView struct {
 	// Description is the model's description of the command.
 	Description string `json:"description,omitempty"`
 	// ExitCode is the exit code. It is -1 if a signal ended the command; Signal then
-	// names it.
+	// names the signal.
 	ExitCode int    `json:"exit_code"`
 	Signal   string `json:"signal,omitempty"`
 	// TimedOut and Aborted mean that Belay killed the command.

@@ -111,7 +111,7 @@ func unusable(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, fs.ErrPermission) || escapes(err)
 }
 
-// entries reads one directory. Do not call Info on the entries: it opens files by name
+// entries reads one directory. Do not call Info on the entries: Info opens files by name
 // and so bypasses the root.
 func (w *walker) entries(dir string) ([]fs.DirEntry, error) {
 	f, err := w.place.openDir(dir)

@@ -169,7 +169,7 @@ func TestIgnore(t *testing.T) {
 	if got := k.ok("grep", in{"pattern": "needle", "mode": "files"}); got != want {
 		t.Errorf("grep = %q, want %q", got, want)
 	}
-	// In a subdirectory, the .gitignore files of the directories above count too.
+	// In a subdirectory, the .gitignore files of the directories above also apply.
 	if got := k.ok("grep", in{"pattern": "needle", "mode": "files", "path": "sub"}); got != "sub/build/x\nsub/keep.log" {
 		t.Errorf("grep in sub = %q", got)
 	}

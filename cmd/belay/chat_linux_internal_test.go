@@ -62,7 +62,7 @@ func (c *conversation) types(line string) {
 }
 
 // A chat shows which hook failed, with its output. Between turns it shows that a changed
-// file cannot be loaded, and that it can be loaded again.
+// file cannot be loaded, and that the file can be loaded again.
 //
 // SPEC C-13
 func TestAChatShowsWhatIsWrongWithHooks(t *testing.T) {

@@ -51,7 +51,7 @@ func command(t *testing.T, dir string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// start starts belay. The end of the test kills it if it still runs.
+// start starts belay. At the end of the test, start kills the process if it still runs.
 func start(t *testing.T, dir string, args ...string) *child {
 	t.Helper()
 	c := &child{Cmd: command(t, dir, args...), t: t}

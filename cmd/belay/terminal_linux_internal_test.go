@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openTerminal makes a pseudo-terminal. Text that is written to keyboard is typed at
-// screen.
+// openTerminal makes a pseudo-terminal. A program that reads from screen gets the text
+// that the test writes to keyboard.
 func openTerminal(t *testing.T) (keyboard, screen *os.File) {
 	t.Helper()
 	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -43,14 +43,14 @@ func openTerminal(t *testing.T) (keyboard, screen *os.File) {
 	return keyboard, screen
 }
 
-// answering returns what to type after it has seen this text on the screen, or "".
+// answering returns the text to type when seen is on the screen, or "" for nothing.
 type answering func(seen string) string
 
 // asksFor matches the end of a prompt.
 var asksFor = regexp.MustCompile(`(a reason to deny:|or another pattern:|for no answer\):)$`)
 
-// atTerminal runs belay at a terminal. It types the text before, and then the answers. It
-// returns everything on the screen, and the exit code.
+// atTerminal runs belay at a terminal. It types the text in the argument before, and then
+// the answers. It returns everything on the screen, and the exit code.
 func atTerminal(t *testing.T, dir, before string, answer answering, environ []string, args ...string) (string, int) {
 	t.Helper()
 	keyboard, screen := openTerminal(t)

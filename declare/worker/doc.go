@@ -23,10 +23,10 @@
 //
 // # The protocol
 //
-// A worker in another language must implement this protocol. Each line on standard input
-// is a JSON-RPC 2.0 message. Each line on standard output is one too, of at most 1 MiB.
-// Standard error goes to the log. The first call is a handshake. The worker answers with
-// its protocol version:
+// A worker in another language must implement this protocol. Each line on standard input is
+// a JSON-RPC 2.0 message. Each line on standard output is also such a message, of at most 1
+// MiB. Standard error goes to the log. The first call is a handshake. The worker answers
+// with its protocol version:
 //
 //	> {"jsonrpc":"2.0","id":1,"method":"hello","params":{"v":1}}
 //	< {"jsonrpc":"2.0","id":1,"result":{"v":1}}
@@ -44,8 +44,8 @@
 //
 //	> {"jsonrpc":"2.0","method":"cancel","params":{"id":2}}
 //
-// When standard input ends, the worker must end. If the worker prints any other line to
-// standard output, Belay stops it. Print messages to standard error.
+// When standard input ends, the worker must end. If the worker prints a line to standard
+// output that is not such a message, Belay stops it. Print messages to standard error.
 //
 // # Concurrency
 //

@@ -14,8 +14,8 @@ import (
 // Version is the version of the protocol and of the envelope.
 const Version = 1
 
-// Envelope is the input of a hook outside Go: the input of a phase, with its session,
-// turn and origin.
+// Envelope is what a command, a worker or a webhook gets: the input of a phase, with its
+// session, turn and origin.
 type Envelope struct {
 	// V is the version of the envelope, see [Version].
 	V int `json:"v"`

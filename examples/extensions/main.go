@@ -21,8 +21,8 @@ func main() {
 	}
 }
 
-// run runs turns until the cost limit is reached. It prints what the model sees. The audit
-// has its own writer.
+// run runs turns until the cost limit is reached. It writes the results and the answers
+// to out, and the audit to audit.
 func run(ctx context.Context, out, audit io.Writer, now func() time.Time) error {
 	model := scripted.New([]scripted.Step{ // each step costs 20 cents here; a real model has a price
 		{Calls: []scripted.Call{{Tool: "orders", Input: `{"of": "ann", "tenant": "globex"}`}}, Usage: belay.Usage{Cost: 0.20}},

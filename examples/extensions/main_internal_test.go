@@ -11,7 +11,7 @@ import (
 // evening is a time outside office hours.
 func evening() time.Time { return time.Date(2026, time.March, 2, 18, 30, 0, 0, time.UTC) }
 
-// The program needs no key and no network.
+// The example program runs without a key and without a network.
 func Example() {
 	if err := run(context.Background(), os.Stdout, io.Discard, evening); err != nil {
 		fmt.Println(err)

@@ -17,8 +17,8 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// taking runs a turn of an agent whose model makes these calls. It returns the turn and the
-// results.
+// taking runs a turn of an agent whose model makes these calls. It returns the turn and
+// the texts of the results.
 func taking(t *testing.T, opts *belay.Options, session string, calls ...scripted.Call) (*belay.Turn, []string) {
 	t.Helper()
 	var steps []scripted.Step
@@ -115,7 +115,7 @@ func (c *closable) Close() error {
 	return c.fault
 }
 
-// Closing the agent returns the error of closing the file.
+// If the audit's writer cannot be closed, Close of the agent returns the error.
 func TestAuditThatCannotBeClosed(t *testing.T) {
 	t.Parallel()
 	torn := errors.New("the disk is gone")
@@ -128,7 +128,7 @@ func TestAuditThatCannotBeClosed(t *testing.T) {
 	}
 }
 
-// The agent reports an audit that cannot be written, and continues.
+// If the audit cannot be written, the turn has a diagnostic and continues.
 func TestAuditThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	turn, told := taking(t, &belay.Options{Tools: []belay.Tool{echo}, Extensions: []belay.Extension{&Audit{To: full{}, Now: evening}}}, "s", scripted.Call{Tool: "echo"})

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// The program needs no key and no network. It prints events as they happen.
+// The example program runs without a key and without a network. It prints events as they
+// happen.
 func Example() {
 	main()
 	// Output:
@@ -29,7 +30,7 @@ func TestProgramIsShort(t *testing.T) {
 	}
 	lines := 0
 	for line := range strings.Lines(string(source)) {
-		if !strings.Contains(line, "// docs:") { // do not count the marks for the docs
+		if !strings.Contains(line, "// docs:") { // do not count the comments that mark regions for the docs
 			lines++
 		}
 	}
@@ -38,8 +39,8 @@ func TestProgramIsShort(t *testing.T) {
 	}
 }
 
-// The first program has few dependencies: a program builds only the packages of Belay that
-// it uses.
+// The first program has few dependencies, because a program depends only on the packages
+// of Belay that it imports.
 func TestProgramIsLight(t *testing.T) {
 	t.Parallel()
 	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if .Module}}{{.Module.Path}}{{end}}", ".")

@@ -18,7 +18,7 @@ type place struct {
 var clock = belay.NewTool("clock", "Returns the time at a place.", func(_ context.Context, in place) (string, error) {
 	zone, err := time.LoadLocation(in.Zone)
 	if err != nil {
-		return "", fmt.Errorf("read the time zone: %w", err) // the model reads it
+		return "", fmt.Errorf("read the time zone: %w", err) // the model gets this error
 	}
 	return time.Now().In(zone).Format("15:04"), nil
 }, nil)

@@ -1,5 +1,5 @@
-// Command http is a service for many users: each has sessions of their own, posts messages, and
-// watches events that continue after a lost connection. It stops gracefully.
+// Command http is a service for many users: each user has sessions, posts messages and watches
+// events, also after a lost connection. On SIGTERM it finishes its turns and stops.
 package main
 
 import (

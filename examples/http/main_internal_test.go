@@ -22,7 +22,8 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// serveVariable makes the test binary the program itself.
+// serveVariable is an environment variable. If it is set, the test binary runs the
+// program itself instead of the tests.
 const serveVariable = "EXAMPLE_HTTP_SERVE"
 
 func TestMain(m *testing.M) {
@@ -33,7 +34,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// start runs the service on loopback with a model of the test. stop ends it as SIGTERM does.
+// start runs the service on loopback with the given model. stop ends the service in the
+// same way as SIGTERM.
 func start(t *testing.T, file string, model belay.Model) (address string, stop func() error) {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -88,8 +90,8 @@ func ask(t *testing.T, user, method, url, body string) (int, string) {
 	return response.StatusCode, strings.TrimSpace(string(data))
 }
 
-// watch reads an event stream after an id, and yields the id and the event. Leaving the loop
-// cuts the connection.
+// watch reads the event stream after the event with the given id. It yields the id and
+// the event. Leaving the loop closes the connection.
 func watch(t *testing.T, user, url, after string) func(yield func(string, belay.Event) bool) {
 	t.Helper()
 	ctx, cut := context.WithCancel(t.Context())
@@ -126,7 +128,7 @@ func watch(t *testing.T, user, url, after string) func(yield func(string, belay.
 	}
 }
 
-// answerOf returns the status, and how the turn ended and its text.
+// answerOf returns the status, the end reason of the turn and its text, as one string.
 func answerOf(status int, body string) string {
 	var turn belay.Turn
 	if err := json.Unmarshal([]byte(body), &turn); err != nil {
@@ -135,8 +137,8 @@ func answerOf(status int, body string) string {
 	return fmt.Sprint(status, " ", turn.Reason, " ", turn.Text)
 }
 
-// shown is an event in the form that the tests compare. Deltas are left out: they are not
-// repeated.
+// shown returns an event in the form that the tests compare. It reports false for other
+// events, such as deltas: a new connection does not get these again.
 func shown(event belay.Event) (string, bool) {
 	switch event.Kind {
 	case belay.EventTurnStart, belay.EventModelResponse:
@@ -150,8 +152,8 @@ func shown(event belay.Event) (string, bool) {
 	}
 }
 
-// script is the model of the tests: it calls the tool, and then repeats what the user said. It
-// calls wait before that, if it is not nil.
+// script is the model of the tests: it calls the tool clock twice, and then repeats what
+// the user said. If wait is not nil, it calls wait before the second answer.
 func script(wait func(ctx context.Context)) *scripted.Model {
 	return scripted.New([]scripted.Step{{Compute: func(ctx context.Context, req *belay.Request) (scripted.Step, error) {
 		if last := req.Messages[len(req.Messages)-1]; last.Kind == belay.KindUser {
@@ -169,7 +171,7 @@ func script(wait func(ctx context.Context)) *scripted.Model {
 	}}}, &scripted.Options{Repeat: true})
 }
 
-// whole are the events of a turn of script.
+// whole returns all events of a turn with the model of script.
 func whole(text string) []string {
 	return []string{
 		fmt.Sprintf("turn_start %q", text), `model_response "Wait."`, "tool_use clock", "tool_use clock",
@@ -177,8 +179,8 @@ func whole(text string) []string {
 	}
 }
 
-// follow reads n events of those that the tests compare, and returns them with the id of the
-// last one.
+// follow reads n events of the kinds that shown reports. It returns them and the id of
+// the last event.
 func follow(t *testing.T, user, url, after string, n int) (events []string, last string) {
 	t.Helper()
 	for id, event := range watch(t, user, url, after) {
@@ -192,8 +194,9 @@ func follow(t *testing.T, user, url, after string, n int) (events []string, last
 	return events, last
 }
 
-// A client whose connection is cut continues with Last-Event-ID, and gets each event once: when
-// it is cut in the middle of a turn, after any event, and when the service was started again.
+// A client whose connection was cut continues with Last-Event-ID and gets each event
+// once. The connection may be cut in the middle of a turn or after any event, and the
+// service may be restarted.
 //
 // SPEC L-13
 func TestStreamContinues(t *testing.T) {
@@ -214,7 +217,7 @@ func TestStreamContinues(t *testing.T) {
 	}
 
 	go post("first")
-	got, last := follow(t, "ann", events, "", 3) // the turn waits in the middle
+	got, last := follow(t, "ann", events, "", 3) // the turn waits for cut, before its last answer
 	close(cut)
 	rest, last := follow(t, "ann", events, last, len(whole("first"))-3)
 	if got = append(got, rest...); !slices.Equal(got, whole("first")) {
@@ -231,7 +234,8 @@ func TestStreamContinues(t *testing.T) {
 	}
 	<-posted
 
-	// One event for each connection. Of the ends of turns, the store has the last one.
+	// Read one event with each connection. The store keeps only the end of the last turn,
+	// so the first turn_end is missing.
 	stored := slices.Delete(append(whole("first"), whole("second")...), len(whole("first"))-1, len(whole("first")))
 	for i, rule := range []string{"from the beginning", "from a service that was started again"} {
 		if i > 0 {
@@ -254,7 +258,7 @@ func TestStreamContinues(t *testing.T) {
 	}
 }
 
-// Users do not see each other's sessions, even under the same id.
+// Users do not see each other's sessions, even if the sessions have the same id.
 //
 // SPEC L-13
 func TestUsersAreSeparate(t *testing.T) {
@@ -292,13 +296,14 @@ func TestUsersAreSeparate(t *testing.T) {
 	}
 }
 
-// A client that leaves aborts its turn. A second message during the turn is refused.
+// A client that leaves aborts its turn. The service refuses a second message during the
+// turn.
 func TestLeavingAborts(t *testing.T) {
 	t.Parallel()
 	running := make(chan struct{})
 	address, _ := start(t, filepath.Join(t.TempDir(), "http.db"), script(func(ctx context.Context) {
 		close(running)
-		<-ctx.Done() // for ever, unless the turn is aborted
+		<-ctx.Done() // blocks until the turn is aborted
 	}))
 	ctx, leave := context.WithCancel(t.Context())
 	left := make(chan error, 1)
@@ -328,8 +333,8 @@ func TestLeavingAborts(t *testing.T) {
 	}
 }
 
-// A stop waits for the turns that run, whose clients get the answer and all events. It takes no
-// new ones.
+// When the service stops, it takes no new turns and waits for running turns. Their
+// clients get the answer and all events.
 func TestStopDrains(t *testing.T) {
 	t.Parallel()
 	running, goOn := make(chan struct{}), make(chan struct{})
@@ -381,7 +386,7 @@ func TestStopDrains(t *testing.T) {
 	}
 }
 
-// The program itself, with its scripted model, ends well after SIGTERM during a turn.
+// The program with its scripted model exits without an error after SIGTERM during a turn.
 func TestProgramStopsOnSIGTERM(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -430,7 +435,7 @@ func TestProgramStopsOnSIGTERM(t *testing.T) {
 	}
 }
 
-// The service is short enough to be read at once.
+// The service has few enough lines to be read at once.
 func TestServiceIsShort(t *testing.T) {
 	t.Parallel()
 	lines := 0

@@ -104,7 +104,7 @@ func (s *service) events(w http.ResponseWriter, r *http.Request, user string) {
 
 // docs:end service
 
-// reply sends a value as JSON, or the status of an error. It keeps the details of errors back.
+// reply sends a value as JSON, or the status of an error without the details of the error.
 func reply(w http.ResponseWriter, value any, err error) {
 	data, wrong := json.Marshal(value)
 	switch {

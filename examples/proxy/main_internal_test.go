@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// The service runs on this machine, and the model gets its errors.
+// The example runs without a network: the service is on this machine. The model gets the
+// errors of the service.
 func Example() {
 	main()
 	// Output:
@@ -21,7 +22,7 @@ func Example() {
 	// Good morning is Guten Morgen. For good evening the service has no words.
 }
 
-// If the parent's turn is cancelled, a request to a service that does not answer ends.
+// If the service does not answer and the parent's turn is cancelled, the request ends.
 func TestProxyHeedsACancel(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -1,7 +1,7 @@
 package main
 
-// The archivist has the rights of the turn that calls it. In the second turn it must not
-// write. In the third turn it is not called at all.
+// The subagent archivist may do only what the user allows in the current turn. In the
+// second turn it must not remember anything. In the third turn it does not run at all.
 //
 // SPEC E-08
 func Example() {

@@ -18,8 +18,9 @@ var demoOrders = map[uuid.UUID]Order{
 	demoOrder: {ID: demoOrder, Item: "a kettle", Price: Amount{Cents: 4990, Currency: "EUR"}, Shipped: time.Date(2026, 3, 2, 9, 30, 0, 0, time.UTC)},
 }
 
-// models returns the model and its fallback: real ones if there are keys. The scripted ones play
-// that the first service is down, and that the second one refunds the kettle.
+// models returns the model and its fallback. They are real models if there are keys.
+// Otherwise they are scripted: the first model fails, and the second model refunds the
+// kettle.
 func models() (first, second belay.Model) { //nolint:ireturn // they are real or scripted
 	if os.Getenv("ANTHROPIC_API_KEY") != "" && os.Getenv("OPENAI_API_KEY") != "" {
 		return anthropic.New("claude-sonnet-4-5", nil), openai.New("gpt-5.2", nil)
@@ -33,5 +34,5 @@ func models() (first, second belay.Model) { //nolint:ireturn // they are real or
 			{Tool: "call_back", Input: `{"at": "2026-03-09T10:00:00Z"}`},
 		}},
 		{Calls: []scripted.Call{{Tool: "final_answer", Input: `{"summary": "You get 49.90 EUR back, and we call you.", "status": "solved", "refunded": 4990}`}}},
-	}, &scripted.Options{Name: "scripted/second", FollowTranscript: true}) // it also continues turns of another process
+	}, &scripted.Options{Name: "scripted/second", FollowTranscript: true}) // so that it can continue a turn that another process began
 }

@@ -1,5 +1,6 @@
-// Command support is a support bot: three typed tools, a gate that asks a person about refunds,
-// approvals over HTTP that survive the process, a fallback model, and structured output.
+// Command support is a support bot: three typed tools, a gate that asks a person about
+// refunds, approvals over HTTP that survive a restart, a fallback model, and structured
+// output.
 package main
 
 import (

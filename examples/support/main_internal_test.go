@@ -15,7 +15,8 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// serveVariable makes the test binary the program itself.
+// serveVariable is an environment variable. If it is set, the test binary runs the
+// program itself instead of the tests.
 const serveVariable = "EXAMPLE_SUPPORT_SERVE"
 
 func TestMain(m *testing.M) {
@@ -48,7 +49,7 @@ func start(t *testing.T, dir string) (address string, kill func()) {
 		if err := program.Process.Kill(); err != nil {
 			t.Errorf("kill the program: %v", err)
 		}
-		_ = program.Wait() // it was killed
+		_ = program.Wait() // ignore the error: the process was killed
 	}
 	t.Cleanup(kill)
 	line, err := bufio.NewReader(out).ReadString('\n')
@@ -58,7 +59,8 @@ func start(t *testing.T, dir string) (address string, kill func()) {
 	return strings.TrimSpace(strings.TrimPrefix(line, "Listening on ")), kill
 }
 
-// ask makes a request, as the approver if the address is about approvals, and decodes the response.
+// ask makes a request and decodes the response. For addresses of approvals, it logs in as
+// the approver.
 func ask(t *testing.T, method, url string, body, into any) (status int, text string) {
 	t.Helper()
 	sent, err := json.Marshal(body)
@@ -105,8 +107,8 @@ func paid(t *testing.T, dir string) []payment {
 	return all
 }
 
-// waiting runs the turn up to the question, kills the program, and starts it again. It returns
-// the question as the new process lists it.
+// waiting runs a turn until it waits for an approval, kills the program, and starts it
+// again. It returns the question that the new process lists.
 func waiting(t *testing.T, dir string) (address string, kill func(), question belay.Question) {
 	t.Helper()
 	address, kill = start(t, dir)
@@ -131,8 +133,8 @@ func waiting(t *testing.T, dir string) (address string, kill func(), question be
 	return address, kill, questions[0]
 }
 
-// The program is killed while a refund waits. The decision in the next process resumes the turn,
-// and the refund is paid once.
+// The program is killed while a refund waits for approval. A decision in the next process
+// resumes the turn, and the refund is paid once.
 //
 // SPEC L-01
 func TestRefundAcrossAKill(t *testing.T) {
@@ -181,7 +183,8 @@ func TestRefundAcrossAKill(t *testing.T) {
 	}
 }
 
-// A decision that was stored while the program was down is followed when it starts.
+// If somebody decides while the program is down, the program resumes the turn when it
+// starts.
 func TestDecidedWhileDown(t *testing.T) {
 	t.Parallel()
 	for name, allow := range map[string]bool{"approved": true, "denied": false} {
@@ -202,7 +205,7 @@ func TestDecidedWhileDown(t *testing.T) {
 			}
 			address, _ := start(t, dir)
 			var questions []belay.Question
-			ask(t, http.MethodGet, address+"/approvals", nil, &questions) // it answers when the open turns are resumed
+			ask(t, http.MethodGet, address+"/approvals", nil, &questions) // the service answers only after it has resumed the open turns
 			want := 0
 			if allow {
 				want = 1

@@ -104,7 +104,8 @@ func (*shop) callBack(_ context.Context, in PhoneCall) (string, error) {
 	return fmt.Sprintf("a colleague will call at %s, for %s", in.At.Format(time.RFC1123), in.Long), nil
 }
 
-// refund writes the payment, unless the ledger has its key. A payment service does the same with the key.
+// refund writes the payment, if the ledger does not have its key yet. A real payment
+// service uses the key in the same way.
 func (s *shop) refund(ctx context.Context, in Refund) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +113,7 @@ func (s *shop) refund(ctx context.Context, in Refund) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("open the ledger: %w", err)
 	}
-	defer func() { _ = file.Close() }() // what counts is whether it was synced
+	defer func() { _ = file.Close() }() // ignore the error: Sync has already reported whether the data is stored
 	key, order := belay.CallOf(ctx).Key(), s.orders[in.Order]
 	left := order.Price.Cents
 	lines := bufio.NewScanner(file)

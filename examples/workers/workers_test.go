@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay/hook/hooktest"
 )
 
-// lines is how many lines a complete hook may have.
+// lines is the maximum number of lines of a complete hook.
 const lines = 30
 
 // SPEC C-01, C-08

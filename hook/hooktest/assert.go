@@ -45,9 +45,9 @@ func (trial *Trial[In, Out]) Severity(want hook.Severity) {
 	trial.verdict(want, "")
 }
 
-// verdict asserts severity and reason. An error of the dispatch is a contradiction if the
-// wanted verdict is pass or ask. It is not if the wanted verdict is a denial, because a
-// gate denies when the dispatch fails. After a Goexit there is no verdict at all.
+// verdict asserts severity and reason. If the dispatch returned an error, a pass or an ask
+// fails the test. A denial does not, because a gate denies when the dispatch fails. After a
+// Goexit there is no verdict, and the test always fails.
 func (trial *Trial[In, Out]) verdict(want hook.Severity, reason string) {
 	trial.t.Helper()
 	answer := answerOf(trial.Output)
@@ -123,8 +123,7 @@ func (trial *Trial[In, Out]) Diagnosed(want codes.Code) {
 	}
 }
 
-// recorded returns the subscription's record and fails the test if there is
-// none.
+// recorded returns the subscription's record and fails the test if there is none.
 func (trial *Trial[In, Out]) recorded() (hook.Run, bool) {
 	trial.t.Helper()
 	run, ok := trial.Run()

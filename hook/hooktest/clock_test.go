@@ -112,7 +112,7 @@ func TestClockSurvivesAFunctionThatExits(t *testing.T) {
 	t.Parallel()
 	clock := hooktest.NewClock(noon)
 	clock.AfterFunc(time.Second, runtime.Goexit)
-	clock.Advance(time.Second) // Advance returns, and so does this line
+	clock.Advance(time.Second) // Advance must return although the function ends its goroutine
 }
 
 func TestWaitTimersIsASignal(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 // diffContext is how many equal lines a diff shows before and after a difference.
 const diffContext = 2
 
-// lineDiff shows how two texts differ, line by line. "- " marks lines of the first text, "+
-// " lines of the second. Long equal parts are left out.
+// lineDiff shows how two texts differ, line by line. A line of the first text begins with a
+// minus sign, a line of the second with a plus sign. Long equal parts are left out.
 func lineDiff(a, b string) string {
 	var marked []string
 	from, to := splitLines(a), splitLines(b)
@@ -36,8 +36,8 @@ func appendMarked(marked []string, mark string, lines []string) []string {
 	return marked
 }
 
-// commonLines finds a longest common subsequence and returns it as pairs of indexes. It
-// uses time and memory for the product of the lengths, which is fine for golden files.
+// commonLines finds a longest common subsequence and returns it as pairs of indexes. Time
+// and memory grow with the product of the lengths, which is fine for golden files.
 func commonLines(a, b []string) [][2]int {
 	length := make([][]int, len(a)+1)
 	for i := range length {

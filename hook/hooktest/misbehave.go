@@ -34,8 +34,8 @@ func Panics[In any, Out hook.Output](value any) hook.Handler[In, Out] {
 }
 
 // Goexits returns a handler that ends its goroutine with runtime.Goexit, as
-// testing.T.FailNow does. A blocking handler so ends the goroutine that dispatches. [Try]
-// therefore dispatches on a goroutine of its own.
+// testing.T.FailNow does. A blocking handler runs on the goroutine that dispatches, so
+// [Try] dispatches on a goroutine of its own.
 func Goexits[In any, Out hook.Output]() hook.Handler[In, Out] {
 	return func(context.Context, In) (out Out, _ error) {
 		runtime.Goexit()

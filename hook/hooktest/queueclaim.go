@@ -112,7 +112,7 @@ var settleRules = []rule[queueSubject]{
 		q.accept(t, q.ask(), fullJob(time.Now()))
 		q.settle(t, q.claim(t), hook.Failed, time.Now())
 		got := q.claim(t)
-		want := fullJob(got.At) // the queue may return the first time or the second
+		want := fullJob(got.At) // At may be the first due time or the time of the retry
 		want.Attempt = 2
 		if diff := differentJob(want, got); diff != "" {
 			t.Errorf("the job differs from the queued one (- queued, + claimed again):\n%s", diff)

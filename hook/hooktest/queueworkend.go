@@ -38,7 +38,7 @@ var againRules = []rule[workSubject]{
 		shift := q.work(t, failsUntil(2, time.Now))
 		shift.next(t)
 		got := shift.next(t)
-		want := fullJob(got.At) // the queue may return the first time or the second
+		want := fullJob(got.At) // At may be the first due time or the time of the retry
 		want.Attempt = 2
 		if diff := differentJob(want, got.Job); diff != "" {
 			t.Errorf("the job differs from the queued one (- queued, + performed again):\n%s", diff)

@@ -29,7 +29,7 @@ func TestSecrets(t *testing.T, open func(t testing.TB) Store) {
 	checkSecrets(t, open(t))
 }
 
-// Secrets and safe texts are plain words, because no encoding of text changes those.
+// Secrets and safe texts are plain words, because no encoding changes plain words.
 const (
 	secretMark = "planted-secret-"
 	safeMark   = "planted-safe-"
@@ -145,7 +145,7 @@ func (play *secretPlay) performJobs(t testing.TB) {
 		if i == len(jobs) {
 			return
 		}
-		if !ok { // an engine would perform the jobs: perform them here, which gives the same records
+		if !ok { // the queue has its own engine: perform the jobs here, which gives the same records
 			job := jobs[i]
 			job.Attempt = 1
 			play.append(ctx, t, play.rt.Perform(ctx, job))

@@ -92,7 +92,7 @@ type secretScene struct {
 	phase     secretPhase
 	sub       hook.Subscription
 	reference string
-	cancelled bool // before the dispatch
+	cancelled bool // the context is cancelled before the dispatch
 }
 
 // secretBehaviour is a handler that uses secrets, with the options of its subscription.

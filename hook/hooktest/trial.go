@@ -17,8 +17,8 @@ import (
 // Options are the settings of a trial. A nil *Options is valid.
 type Options struct {
 	// Runtime are the settings of the trial's runtime. Defaults to those of
-	// hook.NewRuntime, with a queue whose jobs the trial performs itself, each once and at
-	// once.
+	// hook.NewRuntime, with a queue whose jobs the trial performs itself, each once,
+	// without waiting for its due time.
 	Runtime hook.RuntimeOptions
 	// Others are more subscriptions to install. Defaults to none.
 	Others []hook.Subscription

@@ -47,7 +47,7 @@ type AgentCheck struct {
 
 // NewAgentCheck returns a check that uses the tools and skills of the project.
 func (a *Assembler) NewAgentCheck(ctx context.Context, s *config.Loaded) (*AgentCheck, error) {
-	a.DefaultMode(ctx, s) // Mistakes compares the mode of an agent with it
+	a.DefaultMode(ctx, s) // Mistakes compares the mode of an agent with this mode
 	root, err := os.OpenRoot(s.Project)
 	if err != nil {
 		return nil, fmt.Errorf("list the tools: %w", err)
@@ -63,8 +63,8 @@ func (a *Assembler) NewAgentCheck(ctx context.Context, s *config.Loaded) (*Agent
 	return c, nil
 }
 
-// Mistakes returns the mistakes of a declared agent: Belay could not make the agent, or the
-// agent would not do what its file says.
+// Mistakes returns the mistakes of a declared agent. With such a mistake, Belay cannot
+// make the agent, or the agent does not do what its file says.
 func (c *AgentCheck) Mistakes(d *subagent.Declaration) []subagent.Problem {
 	var found []subagent.Problem
 	wrongf := func(format string, args ...any) {
@@ -109,8 +109,8 @@ func (c *AgentCheck) hasSkill(name string) bool {
 	})
 }
 
-// Foreign reports whether a file was written for another coding agent. Errors in such a
-// file are not mistakes.
+// Foreign reports whether a file was written for another coding agent. An error in such a
+// file is not a mistake of the user.
 func Foreign(s *config.Loaded, path string) bool {
 	return filepath.Dir(path) == filepath.Join(s.Project, ".claude", "agents")
 }
@@ -119,9 +119,10 @@ func Foreign(s *config.Loaded, path string) bool {
 var absent = []string{"webfetch", "websearch", "notebookedit", "notebookread", "todowrite", "bashoutput", "killshell", "killbash", "exitplanmode"}
 
 // adapt translates a declaration in .claude/agents to Belay's names. It returns notes on
-// what it changed. It leaves out only tools that Belay does not have and that the agent can
-// work without. A tool with a limit, such as Bash(git log:*), keeps its name. Belay has no
-// such tool, so Belay does not make the agent with more rights than its file allows.
+// what it changed. It leaves out only tools that Belay does not have and that the agent
+// can work without. A tool with a limit, such as Bash(git log:*), keeps its name. Belay
+// has no tool with this name, so Belay does not make the agent. Otherwise the agent would
+// have more rights than its file allows.
 func adapt(d *subagent.Declaration) []string {
 	var said []string
 	if len(d.Ignored) > 0 {

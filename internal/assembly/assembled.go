@@ -59,8 +59,8 @@ func (w *Assembled) givenAnswers() bool {
 	return w.GivenModel != nil && (w.declared == nil || w.declared.Model == "")
 }
 
-// modelName returns the name that a turn stores, so that it can be resumed with the same
-// model. GivenModel has no such name.
+// modelName returns the name that a turn stores, so that the turn can be resumed with the
+// same model. GivenModel has no such name.
 func (w *Assembled) modelName() string {
 	if w.givenAnswers() {
 		return ""
@@ -260,8 +260,8 @@ func (a *Assembler) extensions(w *Assembled, declared *declaredAgents) ([]belay.
 // MainAgent is the name of the agent that the settings describe.
 const MainAgent = "main"
 
-// askMode returns what Belay does with a call that needs approval. Without an approver it
-// parks the turn, and a person can decide later.
+// askMode returns what Belay does with a call that needs approval. Without an approver,
+// Belay parks the turn, and a person can decide later.
 func askMode(set string, approver belay.Approver) belay.AskMode {
 	switch {
 	case set == string(belay.AskDeny):

@@ -77,11 +77,12 @@ func (a *Assembler) notify(n Notice) {
 	}
 }
 
-// remark sends a notice, and caution a notice that is a warning.
+// remark sends a notice. caution sends a notice that is a warning.
 func (a *Assembler) remark(text string)  { a.notify(Notice{Text: text}) }
 func (a *Assembler) caution(text string) { a.notify(Notice{Warning: true, Text: text}) }
 
-// warn sends a warning with the label "warning", and label one with another label.
+// warn sends a warning with the label "warning". label sends a warning with another
+// label.
 func (a *Assembler) warn(text string) { a.label("warning", visible.All(visible.OneLine(text))) }
 
 func (a *Assembler) label(label, text string) {
@@ -114,8 +115,8 @@ type Error struct {
 	Err error
 	// Hint says what to do next. It may be empty.
 	Hint string
-	// Mistake means that the user must correct the settings, a file or the command.
-	// Otherwise something failed.
+	// Mistake means that the user must correct the settings, a file or the command. If it
+	// is false, an operation failed.
 	Mistake bool
 }
 

@@ -50,9 +50,9 @@ func claudeSettings(s *config.Loaded) []string {
 	return []string{filepath.Join(dir, "settings.json"), filepath.Join(dir, "settings.local.json")}
 }
 
-// claudeKeys returns which of "hooks" and "permissions" a settings file of Claude Code has.
-// If the file cannot be read, it returns both. Permissions that only allow calls are not in
-// keys, and make allows true: without them, Belay only asks more often.
+// claudeKeys returns which of "hooks" and "permissions" a settings file of Claude Code
+// has. If the file cannot be read, it returns both. Permissions that only allow calls are
+// not in keys, but make allows true. Without them, Belay only asks more often.
 func claudeKeys(file string) (keys []string, allows bool) {
 	if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() { // opening a pipe would block
 		return nil, false

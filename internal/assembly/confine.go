@@ -109,9 +109,9 @@ func (f *Floor) Confinement(e *permit.Explanation) string {
 	}
 }
 
-// outside reports whether a command runs outside the sandbox, because it changes files that
-// the sandbox protects. Files that the settings make writable inside the sandbox do not
-// count.
+// outside reports whether a command runs outside the sandbox, because it changes files
+// that the sandbox protects. It ignores files that the settings make writable inside the
+// sandbox.
 func (f *Floor) outside(e *permit.Explanation) bool {
 	var policy *sandbox.Policy
 	return e.Outside(func(path string) bool {
@@ -123,8 +123,8 @@ func (f *Floor) outside(e *permit.Explanation) bool {
 	})
 }
 
-// below reports whether a path is one of others or inside one of them. It resolves links in
-// others.
+// below reports whether a path is in the list others, or inside a directory of that list.
+// It resolves links in the list.
 func below(path string, others []string) bool {
 	path = filepath.FromSlash(path)
 	return slices.ContainsFunc(others, func(other string) bool {
@@ -206,10 +206,10 @@ func makesRepository(f permit.Finding) bool {
 }
 
 // storeVariables returns variables that make Go and cargo download packages into
-// directories of this project. A package may run code during installation. With these
-// directories it cannot change the packages that builds outside the sandbox use. The first
-// command that downloads creates the directory, and later confined commands use it. Until
-// then builds read the user's own packages.
+// directories of this project. A package may run code during installation. Because of
+// these directories, such code cannot change the packages that builds outside the sandbox
+// use. The first command that downloads creates the directory, and later confined
+// commands use it. Until then builds read the user's own packages.
 func storeVariables(cache string, e *permit.Explanation) ([]string, error) {
 	root, err := os.OpenRoot(cache) // OpenRoot, because a confined command may have made links there
 	if err != nil {

@@ -219,9 +219,9 @@ func TestBuildsWorkInTheSandbox(t *testing.T) {
 	}
 }
 
-// A command that changes the machine runs outside the sandbox if the floor understood it,
-// because a person or a rule has allowed it. A command that the floor did not understand
-// stays inside.
+// A command that changes the machine runs outside the sandbox if the floor understood the
+// command, because a person or a rule has allowed that. A command that the floor did not
+// understand stays inside.
 //
 // SPEC P-12
 func TestWhatWasLetOutRunsOutside(t *testing.T) {

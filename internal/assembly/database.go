@@ -54,7 +54,7 @@ func (a *Assembler) OpenDatabase(ctx context.Context, settings *config.Loaded, o
 }
 
 // remarks is a log handler that sends the log of a database store as notices, for example
-// about a lost connection. It skips a line that repeats the line before.
+// about a lost connection. It skips a line that repeats the previous line.
 type remarks struct {
 	from *Assembler
 

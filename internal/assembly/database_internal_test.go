@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Each log message of a database store is one line. A line is not repeated directly.
+// Each log message of a database store is one line. A line that repeats the previous line
+// is skipped.
 func TestRemarks(t *testing.T) {
 	t.Parallel()
 	var said strings.Builder

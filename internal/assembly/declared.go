@@ -70,8 +70,8 @@ func Agents(s *config.Loaded) ([]*subagent.Declaration, []subagent.Problem) {
 	return all, problems
 }
 
-// AddSpaceAgents adds the agents of loaded spaces. A running agent gets these when it
-// installs each space.
+// AddSpaceAgents adds the agents of loaded spaces. A running agent gets the agents of a
+// space when it installs that space.
 func AddSpaceAgents(declared []*subagent.Declaration, spaces []*space.Space) []*subagent.Declaration {
 	all := slices.Clone(declared)
 	for _, s := range spaces {
@@ -245,7 +245,8 @@ func (a *Assembler) ReportAgentProblems(s *config.Loaded, kind string, problems 
 }
 
 // usableAgents returns the declared agents that can be subagents. It reports the problems
-// of the others. For agents of Claude Code it reports only how many there are.
+// of the others. For agents in .claude/agents without hooks, it reports only how many
+// cannot be used.
 func (a *Assembler) usableAgents(ctx context.Context, s *config.Loaded) ([]*subagent.Declaration, error) {
 	declared, problems := Agents(s)
 	check, err := a.NewAgentCheck(ctx, s)
@@ -257,7 +258,7 @@ func (a *Assembler) usableAgents(ctx context.Context, s *config.Loaded) ([]*suba
 	declared = slices.DeleteFunc(declared, func(d *subagent.Declaration) bool {
 		fails := check.fails(d)
 		unfit := len(fails) > 0 || Foreign(s, d.Path) && len(check.Mistakes(d)) > 0
-		if p := UnreadHooks(s, d); p != nil { // report these in full: the author meant Belay
+		if p := UnreadHooks(s, d); p != nil { // report these in full, because the author wrote the hooks for Belay
 			unused = append(unused, *p)
 		} else if unfit && Foreign(s, d.Path) {
 			odd++
@@ -285,8 +286,8 @@ func (a *Assembler) usableAgents(ctx context.Context, s *config.Loaded) ([]*suba
 }
 
 // fails returns the mistakes that prevent Belay from making the agent: those of its model
-// and its tools. A missing skill does not prevent it. Of two modes, the stricter one
-// applies.
+// and its tools. A missing skill does not prevent this. A mode in the file does not
+// either, because the stricter of the two modes applies.
 func (c *AgentCheck) fails(d *subagent.Declaration) []subagent.Problem {
 	made := *d
 	made.Skills, made.Mode = nil, ""

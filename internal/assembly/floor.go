@@ -167,9 +167,9 @@ func (f *tighterFloor) Authorize(ctx context.Context, call belay.ToolCall) (bela
 	return belay.Authorization{Decision: e.Decision, Reason: e.Asks(), By: e.By, Places: e.Places()}, nil
 }
 
-// judgements are the findings about a call. A person sees the last ones. The sandbox uses
-// the strictest ones, so that a link that appears after the approval does not let the call
-// out of the sandbox.
+// judgements are the findings about a call. A person sees the latest findings. The
+// sandbox uses the strictest findings, so that a link that appears after the approval
+// does not let the call out of the sandbox.
 type judgements struct{ last, strictest *permit.Explanation }
 
 func (f *Floor) remember(c judgedCall, e *permit.Explanation) {
@@ -199,7 +199,8 @@ func (f *Floor) recall(c judgedCall) judgements {
 
 // Advice helps a person to decide about a call.
 type Advice struct {
-	// Reach says what the call affects. Run says how it would run, if it is a command.
+	// Reach says what the call affects. Run says how the call would run, if the call is a
+	// command.
 	Reach, Run string
 	// Pattern covers this call and similar calls. It is empty if there is no such pattern.
 	Pattern string

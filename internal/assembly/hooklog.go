@@ -17,8 +17,8 @@ import (
 // hookLog is the name of the log file of declared hooks. The file is beside the store.
 const hookLog = "hooks.log"
 
-// hookLogger returns the logger of declared hooks. If the program has no logger, they log
-// to a file and not to the terminal, because a chat may be using the terminal.
+// hookLogger returns the logger of declared hooks. If the program has no logger, the
+// hooks log to a file and not to the terminal, because a chat may be using the terminal.
 func (a *Assembler) hookLogger(s *config.Loaded) *slog.Logger {
 	if a.Logger != nil {
 		return a.Logger

@@ -9,7 +9,7 @@ import (
 
 // later returns the files of the project that git and other programs run later by
 // themselves. It includes the plan of a rebase, unless the command is a git command that
-// may change it.
+// may change the plan.
 func (f *Floor) later(e *permit.Explanation) []string {
 	paths := f.RunsLater()
 	if !slices.ContainsFunc(e.Findings, continuesRebase) {

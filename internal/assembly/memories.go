@@ -45,8 +45,8 @@ func OpenMemory(ctx context.Context, s *config.Loaded) (*memory.Store, error) {
 	return memory.Open(ctx, s.Memory.File, nil)
 }
 
-// settling limits how long Close waits until memory has processed the turns. The next agent
-// does the rest.
+// settling limits how long Close waits until memory has processed the turns. The next
+// agent processes the remaining turns.
 const settling = 5 * time.Second
 
 // settleMemory returns a function that waits until memory has processed the turns, so that

@@ -80,9 +80,9 @@ type ServedModel interface {
 	modelLister
 }
 
-// MakeModel makes a model of a provider. If key is empty, it sends no key. Without this
-// rule the vendors' packages would take a key from the environment, and send it to any
-// server.
+// MakeModel makes a model of a provider. If key is empty, the model sends no key. Without
+// this rule the vendors' packages would take a key from the environment, and send it to
+// any server.
 func MakeModel(p *config.Provider, model, key string) ServedModel { //nolint:ireturn // which model it is, is the user's choice
 	t := p.Of(model)
 	switch p.Kind {

@@ -143,9 +143,9 @@ func OpenTrust(s *config.Loaded) *space.Trust {
 	return space.OpenTrust(filepath.Join(s.UserDir, "trust"))
 }
 
-// confineHook returns a function that makes the commands of projects and spaces run in the
-// sandbox. They may write to the project and to temporary files. They may use the network
-// only with a grant. Commands of the operator are not confined.
+// confineHook returns a function that makes the commands of projects and spaces run in
+// the sandbox. These commands may write to the project and to temporary files. They may
+// use the network only with a grant. Commands of the operator are not confined.
 func (a *Assembler) confineHook(ctx context.Context, s *config.Loaded) func(context.Context, *declare.Declaration, *declare.Execution) error {
 	return func(run context.Context, _ *declare.Declaration, e *declare.Execution) error {
 		box := a.sandbox(ctx, s)

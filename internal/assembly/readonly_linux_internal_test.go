@@ -12,8 +12,8 @@ import (
 )
 
 // A program with a harmless name can be harmful: here a script replaces ls. The project
-// still does not change. The same script under the name touch shows that it would change
-// the project.
+// still does not change. The same script under the name touch shows that the script would
+// change the project.
 //
 // SPEC P-13
 func TestHarmlessCommandsCannotChangeTheProject(t *testing.T) {

@@ -42,7 +42,8 @@ func SpacesHere(s *config.Loaded) []*space.Space {
 	return all
 }
 
-// A Registered is a space that the agents of all projects load, or those of one project.
+// A Registered is a space that is loaded by the agents of all projects, or by the agents
+// of one project.
 type Registered struct {
 	Dir string `json:"dir"`
 	// ID is the id in the manifest when the space was loaded. Older files do not have it.

@@ -99,8 +99,8 @@ func unloaded(catalog *skill.Catalog) []skill.Problem {
 	return slices.DeleteFunc(catalog.Problems(), func(p skill.Problem) bool { return p.Kind != skill.NotLoaded })
 }
 
-// tellSkills reports the differences between the known problems and the problems now. It
-// returns the problems now.
+// tellSkills reports the differences between the known problems and the current problems.
+// It returns the current problems.
 func (a *Assembler) tellSkills(s *config.Loaded, known, now []skill.Problem) []skill.Problem {
 	in := func(list []skill.Problem, p skill.Problem) bool {
 		return slices.ContainsFunc(list, func(o skill.Problem) bool { return o.Error() == p.Error() })

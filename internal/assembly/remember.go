@@ -12,8 +12,8 @@ import (
 	"github.com/belay-run/belay/policy"
 )
 
-// Each turn stores its mode and model. So it can be resumed without flags, and a read-only
-// turn stays read-only.
+// Each turn stores its mode and model. So the turn can be resumed without flags, and a
+// read-only turn stays read-only.
 var (
 	TurnMode     = policy.First[string]("belay.mode")
 	turnModeFrom = policy.First[string]("belay.mode_from") // where the mode comes from, such as "flag"
@@ -60,9 +60,9 @@ func (a *Assembler) ModeOfTurn(ctx context.Context, s *config.Loaded, turn polic
 	return modeOfTurn(s, turn)
 }
 
-// modeOfTurn returns the mode of a turn. A flag wins. Otherwise it is the mode that the
-// turn began with. If the settings now have a stricter mode, that mode applies, unless a
-// flag set the mode when the turn began.
+// modeOfTurn returns the mode of a turn. A mode that a flag sets now wins. Otherwise the
+// turn keeps the mode that it began with. If that mode did not come from a flag, a
+// stricter mode that the settings now set replaces it.
 func modeOfTurn(s *config.Loaded, turn policy.Settings) permit.Mode {
 	today, err := permit.ModeOf(s.Mode)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // ReadMCP reads the MCP files that the program names. It does not read those of the
-// machine, the user, the project and the spaces: the places contain them.
+// machine, the user, the project and the spaces: the places contain those files.
 func (a *Assembler) ReadMCP() (servers []mcptool.Server, warnings []*mcptool.FaultError, err error) {
 	var problems []error
 	named := make(map[string]bool)

@@ -54,8 +54,8 @@ func OwnSkills(ctx context.Context, s *config.Loaded) *skill.Catalog {
 	return skill.NewCatalog(ctx, sources...)
 }
 
-// AllSkills also reads the skills of spaces. A running agent gets these when it installs
-// each space.
+// AllSkills is like OwnSkills, but also reads the skills of spaces. A running agent gets
+// the skills of a space when it installs that space.
 func AllSkills(ctx context.Context, s *config.Loaded) *skill.Catalog {
 	catalog := OwnSkills(ctx, s)
 	for _, one := range SpacesHere(s) {

@@ -12,8 +12,8 @@ import (
 	"github.com/belay-run/belay/toolbox"
 )
 
-// openTools makes the stock tools that the settings name, for the project's directory. They may read long results in
-// the directory spill. The floor confines commands.
+// openTools makes the stock tools that the settings name, for the project's directory.
+// The tools may read long results in the directory spill. The floor confines commands.
 func openTools(settings *config.Loaded, floor *Floor, spill string) (tools *toolbox.Extension, closeTools func() error, err error) {
 	var roots []*os.Root
 	closeTools = func() error {
@@ -50,7 +50,7 @@ func namesOf(tools *toolbox.Extension) []string {
 }
 
 // shellProgram returns the shell for commands: bash if it is installed, otherwise sh. The
-// floor must know it, because bash and sh understand some text differently.
+// floor must know the shell, because bash and sh understand some text differently.
 func shellProgram() string {
 	if _, err := exec.LookPath("bash"); err == nil {
 		return "bash"

@@ -16,7 +16,7 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// OpenStore opens the store: a file or a database. It creates a file that does not exist.
+// OpenStore opens the store: a file or a database. It creates the file if there is none.
 // It reports what it recovered after a process ended without closing the store.
 func (a *Assembler) OpenStore(ctx context.Context, settings *config.Loaded) (Store, error) { //nolint:ireturn // which one it is, the settings say
 	if config.IsDSN(settings.Store) {

@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// instant is a model that answers at once. It calls the tool, and ends the turn when it has
-// the result.
+// instant is a model that answers at once. It first calls the tool, and ends the turn
+// when it gets the result.
 type instant struct{}
 
 func (instant) Stream(_ context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {

@@ -4,6 +4,6 @@ package main
 
 import "time"
 
-// cpuTime returns 0, because this system is not asked for the time. The notes then have no
-// CPU time.
+// cpuTime returns 0, because it is not implemented for this system. Then the notes have
+// no CPU time.
 func cpuTime() time.Duration { return 0 }

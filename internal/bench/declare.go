@@ -41,7 +41,7 @@ type declared struct {
 	close func() error
 }
 
-// declareHook installs a hook at tool.pre that has these lines in its declaration.
+// declareHook installs a hook at tool.pre. lines are lines of its declaration.
 func declareHook(lines string, files map[string]string) (*declared, error) {
 	return declareHookOn(nil, lines, files)
 }
@@ -88,16 +88,16 @@ func (d *declared) ask(call belay.ToolCall) error {
 	return err
 }
 
-// askOnce asks the hook once and takes its record. In a turn, the next commit stores the
-// record.
+// askOnce asks the hook once and removes its record from the snapshot, because here no
+// commit stores the record.
 func (d *declared) askOnce() error {
 	err := d.ask(d.call)
 	d.Take()
 	return err
 }
 
-// medians measures two functions alternately and returns their median times. It runs ours
-// row times after each run of floor.
+// medians measures two functions alternately and returns their median times. In each
+// round it runs floor once and ours row times.
 func medians(times, row int, ours, floor func() error) (a, b float64, err error) {
 	var one, other []float64
 	clock := func(f func() error) float64 {
@@ -125,9 +125,9 @@ func commandRatio() (figure float64, err error) {
 	return bestRatio(d.askOnce, spawn)
 }
 
-// evidenceRatio returns the time of a command hook on SQLite divided by that of a bare
-// spawn and a bare commit of the same row. Before the hook runs, its started record is
-// durable.
+// evidenceRatio returns the time of a command hook with a SQLite journal, divided by the
+// time to start the same program and to commit the same row without Belay. The row
+// records that the hook has started, and must be durable before the hook runs.
 func evidenceRatio() (figure float64, err error) {
 	dir, err := os.MkdirTemp("", "belay-bench-")
 	if err != nil {
@@ -155,7 +155,7 @@ func evidenceRatio() (figure float64, err error) {
 	return bestRatio(d.askOnce, func() error { return errors.Join(floor.run(), spawn()) })
 }
 
-// run writes the first run again, in its own transaction.
+// run writes a copy of the first hook run, in its own transaction.
 func (r *replay) run() error {
 	r.turn++
 	run := append([]any(nil), r.rows["runs"][0]...)
@@ -263,9 +263,9 @@ func whenCost() (figure float64, err error) {
 	return best / 1000, err
 }
 
-// reloadCost returns the time to replace a loaded space of 100 hooks by a changed one, in
-// milliseconds. It is the best of several rounds. It includes reading and checking the
-// files.
+// reloadCost returns the time to load a changed space of 100 hooks in place of the old
+// one, in milliseconds. It is the best of several rounds. It includes reading and
+// checking the files.
 func reloadCost() (figure float64, err error) {
 	dir, err := os.MkdirTemp("", "belay-bench-")
 	if err != nil {

@@ -25,8 +25,8 @@ func durablePromises() []promise {
 	}
 }
 
-// inTurn returns ten hooks, none of them at the end of the turn. A hook there runs after
-// the turn is stored, so its records take one more commit.
+// inTurn returns ten hooks, none of them at the end of the turn. A hook at the end of the
+// turn would need one more commit for its records.
 func inTurn() []hook.Subscription {
 	subs := tenHooks()[:9]
 	return append(subs, belay.ToolPre.On("gate-5", noOpinion, nil))
@@ -57,7 +57,7 @@ func (d *durable) close() error {
 }
 
 // commitsBeyond returns how many commits a turn with one tool step takes beyond the
-// promised 2 + 2.
+// promised number. The promise is 2 + 2n for n tool steps, here 4.
 func commitsBeyond() (beyond float64, err error) {
 	d, err := newDurable(inTurn())
 	if err != nil {

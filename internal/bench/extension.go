@@ -11,8 +11,8 @@ import (
 )
 
 // extensionPromises are the promises about many extensions. They are measured with fixed
-// tools and with tools of each step, in an agent and in a child of an agent. The parent of
-// the child may use only some of the tools.
+// tools and with step tools, in an agent and in a child agent whose parent may use only
+// some of the tools.
 func extensionPromises() []promise {
 	return []promise{
 		{"extensions-50-tools-1000", 1.2, extensionRatio(agentTurns(stays))},
@@ -31,7 +31,7 @@ type toolsOf struct {
 func (e *toolsOf) Name() string        { return e.name }
 func (e *toolsOf) Tools() []belay.Tool { return e.tools }
 
-// stepToolsOf is an extension with tools for each step.
+// stepToolsOf is an extension with step tools: see belay.StepToolExtension.
 type stepToolsOf struct{ of toolsOf }
 
 func (e *stepToolsOf) Name() string                  { return e.of.name }
@@ -92,7 +92,8 @@ func agentTurns(kind func(toolsOf) belay.Extension) func(extensions, each int) (
 // below is the tool that runs a turn of a child.
 const below = "below"
 
-// handing is a model that calls the tool below, and ends the turn when it has the answer.
+// handing is a model that calls the tool below, and ends the turn when it gets the
+// result.
 type handing struct{ instant }
 
 func (m handing) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
@@ -108,8 +109,8 @@ func (m handing) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay
 }
 
 // childTurns returns a function that runs turns of an agent whose tool runs a turn of a
-// child. The child has the extensions. The parent may use only some of their tools, and so
-// may the child.
+// child. The child has the extensions. The parent, and so the child, may use only some of
+// their tools.
 func childTurns(kind func(toolsOf) belay.Extension) func(extensions, each int) (func(n int), error) {
 	return func(extensions, each int) (func(n int), error) {
 		store := memstore.New(nil)

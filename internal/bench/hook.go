@@ -55,8 +55,8 @@ func toolCall() (belay.ToolCall, error) {
 		[]byte(`{"id": "call-1", "tool": "write", "input": {"path": "a.txt"}}`))
 }
 
-// activeUnused returns how many nanoseconds longer it takes to check a phase without
-// subscriptions than to check for nil.
+// activeUnused returns how many nanoseconds longer it takes to check whether a phase has
+// subscriptions than to check for nil. The phase has none.
 func activeUnused() (float64, error) {
 	snap, err := snapshotOf(0, nil)
 	if err != nil {
@@ -95,7 +95,8 @@ func nilLoop(snap *hook.Snapshot) func(n int) {
 	}
 }
 
-// isNil must not be inlined, because Active is not inlined.
+// isNil must not be inlined, so that it can be compared with Active, which is not
+// inlined.
 //
 //go:noinline
 func isNil(snap *hook.Snapshot) bool { return snap == nil }
@@ -111,7 +112,7 @@ func dispatchLoop(snap *hook.Snapshot, call belay.ToolCall) func(n int) {
 	}
 }
 
-// floorRecord has the same fields as the record of a run.
+// floorRecord has the same fields as the record of a hook run.
 type floorRecord struct {
 	subscription *hook.Subscription
 	scope        *hook.Scope
@@ -122,7 +123,7 @@ type floorRecord struct {
 }
 
 // bareLoop is the floor of an inline handler: call it, read the clock, and write a record
-// to a ring. The ring is as long as that of the default journal.
+// to a ring. The ring has as many records as the default journal.
 func bareLoop(handlers int, call belay.ToolCall) func(n int) {
 	hs := make([]hook.Handler[belay.ToolCall, belay.ToolVerdict], handlers)
 	for i := range hs {
@@ -192,8 +193,8 @@ func inlineGrowth() (float64, error) {
 	return ratio(hundred, ten) / 10, nil
 }
 
-// goroutineLoop is the floor of a handler that can be abandoned. It does the same as the
-// runtime, written by hand.
+// goroutineLoop is the floor of a handler that can be abandoned. It is a handwritten loop
+// that does the same as the runtime.
 func goroutineLoop(call belay.ToolCall) func(n int) {
 	return func(n int) {
 		for range n {
@@ -237,8 +238,8 @@ func deadlineAllocs() (float64, error) {
 	return allocs(dispatchLoop(snap, call)), nil
 }
 
-// longSessionTime returns the cost of the last hundred dispatches of a long session divided
-// by the cost of an early hundred.
+// longSessionTime returns the cost of the last hundred dispatches of a long session
+// divided by the cost of a hundred early ones.
 func longSessionTime() (float64, error) {
 	call, err := toolCall()
 	if err != nil {
@@ -266,7 +267,8 @@ func timed(dispatch func(n int)) float64 {
 }
 
 // longSessionMemory returns the memory of a session after 10,000 dispatches to ten
-// handlers, divided by the memory after 1,000. Its journal is already full after 1,000.
+// handlers, divided by the memory after 1,000. The journal, which has a fixed size, is
+// already full after 1,000.
 func longSessionMemory() (float64, error) {
 	call, err := toolCall()
 	if err != nil {
@@ -313,8 +315,8 @@ func installGrowth() (float64, error) {
 }
 
 // installTime installs n subscriptions, most of which depend on others. It switches the
-// garbage collector off. In this small process one collection would run during the large
-// install and none during the small one.
+// garbage collector off. Otherwise a collection would run during the large install but
+// not during the small one.
 func installTime(n int) (float64, error) {
 	rt, err := hook.NewRuntime(belay.Phases(), nil)
 	if err != nil {

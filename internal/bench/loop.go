@@ -55,8 +55,8 @@ func benchAgent() (*belay.Agent, *memstore.Store, error) {
 	return agent, store, err
 }
 
-// turns returns a function that runs turns in a new session. It then removes the session,
-// because the bare loop drops its history too.
+// turns returns a function that runs turns in a new session. The function removes the
+// session after its turns, because the bare loop drops its history too.
 func turns() (func(n int), error) {
 	agent, store, err := benchAgent()
 	return func(n int) {

@@ -8,8 +8,8 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// BenchmarkTurn measures whole turns with some calls of a tool and some hooks that have no
-// opinion: each in a session of its own, and one after the other in one session.
+// BenchmarkTurn measures whole turns with some tool calls and some hooks that have no
+// opinion. It measures turns in new sessions, and many turns in one session.
 func BenchmarkTurn(b *testing.B) {
 	for _, size := range []struct{ calls, hooks int }{{1, 0}, {1, 10}, {10, 10}} {
 		store := memstore.New(nil)

@@ -1,12 +1,12 @@
-// Command bench measures the promises about speed. It prints one line for each:
+// Command bench measures the promises about speed. It prints one line for each promise:
 //
 //	bench NAME MEASURED BOUND ok|short [(NOTES)]
 //
 // Most figures are ratios to a floor: the least that any program would need, measured in
-// the same run. So the figures of different machines can be compared. MEASURED compares the
-// best round of each. The notes give the median of the rounds and the ratio of the CPU
-// times. They say "within noise" if the median is on the other side of the bound. The program
-// fails only if it cannot measure.
+// the same run. So the figures of different machines can be compared. MEASURED is the
+// ratio of the best rounds. NOTES has the median of the ratios of all rounds, and the
+// ratio of the CPU times. It says "within noise" if the median and MEASURED are on
+// different sides of the bound. The program fails only if it cannot measure.
 package main
 
 import (
@@ -76,13 +76,15 @@ func (p promise) line(measured float64) string {
 
 const rounds = 15
 
-// notes are what a comparison found apart from its figure. All are 0 if there was none.
+// notes has further results of the comparison in ratio. All fields are 0 if the promise
+// does not use ratio.
 type notes struct {
 	median float64 // of the ratios of the rounds
 	cpu    float64 // the ratio of the CPU times of this process
 }
 
-// compared is the comparison of the line that is being measured. There is one at a time.
+// compared has the notes of the promise that is being measured. The program measures one
+// promise at a time.
 var compared notes
 
 func (n notes) String(figure, bound float64) string {
@@ -116,7 +118,7 @@ func ratio(f, floor func(n int)) float64 {
 	return ours.wall / below.wall
 }
 
-// cost is what an operation takes, in nanoseconds.
+// cost is the time of an operation and its CPU time, in nanoseconds.
 type cost struct{ wall, cpu float64 }
 
 // perOp returns the nanoseconds per operation.

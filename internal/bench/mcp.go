@@ -23,7 +23,7 @@ func mcpPromises() []promise {
 	}
 }
 
-// mcpVariable is the variable that makes this program an MCP server.
+// mcpVariable is an environment variable. If it is set, this program is an MCP server.
 const mcpVariable = "BELAY_BENCH_MCP"
 
 // serveMCP runs this program as an MCP server, if mcpVariable is set.
@@ -42,8 +42,8 @@ func serveMCP() bool {
 	return true
 }
 
-// mcpRatio returns the time of a call divided by the time of a call with the bare SDK. Each
-// has its own server process of the same program.
+// mcpRatio returns the time of a call divided by the time of a call with the bare SDK.
+// Both kinds of calls use a server process of the same program.
 func mcpRatio(size int) func() (float64, error) {
 	return func() (figure float64, err error) {
 		program, err := os.Executable()

@@ -21,7 +21,7 @@ func postgresPromises() []promise {
 	}
 }
 
-// shared is an agent with a PostgreSQL store. The server waits for its disk.
+// shared is an agent with a PostgreSQL store. The server waits until data is on its disk.
 type shared struct {
 	*belay.Agent
 	store  *postgres.Store
@@ -50,8 +50,8 @@ func (d *shared) close() error {
 	return errors.Join(d.Close(ctx), d.store.Close(), d.server.Stop())
 }
 
-// postgresCommitsBeyond returns how many commits a turn with one tool step takes beyond the
-// promised 2 + 2.
+// postgresCommitsBeyond returns how many commits a turn with one tool step takes beyond
+// the promised number. The promise is 2 + 2n for n tool steps, here 4.
 func postgresCommitsBeyond() (beyond float64, err error) {
 	d, err := newShared()
 	if err != nil {

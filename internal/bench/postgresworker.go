@@ -95,7 +95,8 @@ func (callsOnce) Stream(_ context.Context, req *belay.Request) iter.Seq2[belay.C
 	}
 }
 
-// sharedServer returns a server that waits for its disk, and a new database.
+// sharedServer starts a server that waits until data is on its disk, and creates a
+// database.
 func sharedServer() (server *pgtest.Server, dsn string, err error) {
 	if server, err = pgtest.Start(&pgtest.Options{Durable: true}); err != nil {
 		return nil, "", err
@@ -374,11 +375,11 @@ func parkMany(dsn string) error {
 	return nil
 }
 
-// warmUp is how long a worker needs to start completely. For example, River elects a
-// leader.
+// warmUp is how long a worker needs until it is idle. For example, River must elect a
+// leader first.
 const warmUp = 7 * time.Second
 
-// withParked measures an idle worker without parked turns, and then with many.
+// withParked measures an idle worker first without parked turns, then with 10,000.
 func withParked(measure func(dsn string) (float64, error)) (before, after float64, err error) {
 	server, dsn, err := sharedServer()
 	if err != nil {

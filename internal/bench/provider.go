@@ -67,8 +67,8 @@ func providerPromises() []promise {
 	return all
 }
 
-// serve measures on a server that reads a request to its end and answers at once with the
-// canned response.
+// serve calls measure with the URL of a test server. The server reads each request to its
+// end and answers at once with the canned response.
 func (p *provider) serve(measure func(url string) (float64, error)) (float64, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it lives as long as the measurement
 	if err != nil {
@@ -90,8 +90,9 @@ func (p *provider) serve(measure func(url string) (float64, error)) (float64, er
 	return measure("http://" + listener.Addr().String())
 }
 
-// bare is the floor: one POST with net/http, and each event decoded once with encoding/json.
-// It stops at the first event, or reads all of them.
+// bare is the floor: one POST with net/http, and each event decoded once with
+// encoding/json. If leave is true, it stops at the first event. Otherwise it reads all
+// events.
 func (p *provider) bare(url string, leave bool) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+p.path, strings.NewReader(p.body))
 	must(err)
@@ -123,13 +124,14 @@ func (p *provider) turnOverhead() (float64, error) {
 			return 0, err
 		}
 		ours, theirs := alternating(providerSamples,
-			func(i int) { takeTurn(agent.Session(fmt.Sprint(i))) }, // a first turn, like the bare request
+			func(i int) { takeTurn(agent.Session(fmt.Sprint(i))) }, // the first turn of a session, which sends the same request as bare
 			func(int) { p.bare(url, false) })
 		return ours - theirs, nil
 	})
 }
 
-// ratio is the time of the provider's call divided by that of the bare request.
+// ratio is the time of a request with the provider's client divided by the time of the
+// bare request.
 func (p *provider) ratio() (float64, error) {
 	return p.serve(func(url string) (float64, error) {
 		model := p.open(url)
@@ -138,7 +140,7 @@ func (p *provider) ratio() (float64, error) {
 	})
 }
 
-// firstToken is how many microseconds the first text arrives later than with the bare
+// firstToken is how many microseconds later the first text arrives than with the bare
 // request.
 func (p *provider) firstToken() (float64, error) {
 	return p.serve(func(url string) (float64, error) {
@@ -148,13 +150,13 @@ func (p *provider) firstToken() (float64, error) {
 	})
 }
 
-// thousandTurns is the cost of the request of turn 1,000, see longRequests.
+// thousandTurns returns the relative cost of the request of turn 1,000: see longRequests.
 func (p *provider) thousandTurns() (float64, error) {
 	return p.serve(func(url string) (float64, error) { return longRequests(url, p.open(url)), nil })
 }
 
-// hear sends a request to a model, and stops at the first chunk or reads the
-// whole response.
+// hear sends a request to a model. If leave is true, it stops at the first chunk.
+// Otherwise it reads the whole response.
 func hear(model belay.Model, req *belay.Request, leave bool) {
 	for _, err := range model.Stream(ctx, req) {
 		must(err)
@@ -181,22 +183,22 @@ func microseconds(f func()) float64 {
 	return float64(time.Since(start)) / float64(time.Microsecond)
 }
 
-// longRequests is the time of the request of turn 1,000 divided by that of turn 100
-// plus the time to send the additional bytes. These bytes are in separate pieces of
-// memory, like the messages.
+// longRequests returns the time of the request of turn 1,000, divided by a sum: the time
+// of the request of turn 100, and the time to send the additional bytes. These bytes are
+// in separate pieces of memory, like the messages.
 func longRequests(url string, model belay.Model) float64 {
 	const early, late = 2*100 - 1, 2*1000 - 1 // messages
 	measure := func(messages int) func() (ours, bytesAlone float64) {
 		req, beside := request(messages), request(messages)
 		pieces := make([][]byte, 0, messages)
-		for i := range messages { // in memory that also holds other data
+		for i := range messages { // allocate other data between the pieces, as in a real process
 			pieces = append(pieces, bytes.Repeat([]byte("x"), 1000))
 			beside.Messages[i] = kilobyte(i)
 		}
 		return func() (ours, bytesAlone float64) {
 			defer runtime.KeepAlive(beside)
 			return alternating(25, func(int) {
-				req.Messages[messages-1] = kilobyte(messages - 1) // the new part of a step is encoded each time
+				req.Messages[messages-1] = kilobyte(messages - 1) // the last message is new, so the client must encode it
 				hear(model, req, false)
 			}, func(int) { send(url, pieces) })
 		}
@@ -228,7 +230,7 @@ func kilobyte(i int) *belay.Message {
 	return m
 }
 
-// send sends a body of n pieces of a kilobyte each, and reads the answer.
+// send sends a body made of pieces of a kilobyte each, and reads the answer.
 func send(url string, pieces [][]byte) {
 	readers := make([]io.Reader, 0, len(pieces))
 	for _, piece := range pieces {
@@ -244,8 +246,8 @@ func send(url string, pieces [][]byte) {
 	must(answer.Body.Close())
 }
 
-// filling fills the whole buffer: data that is read in small pieces is also
-// sent in small pieces.
+// filling is a reader that always fills the whole buffer. Otherwise net/http would send
+// the small pieces one by one.
 type filling struct{ r io.Reader }
 
 func (f filling) Read(p []byte) (int, error) {

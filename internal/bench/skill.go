@@ -55,8 +55,8 @@ func manySkills() []skill.Skill {
 	return skills
 }
 
-// bestOf returns the shortest time of f in these rounds, in nanoseconds. It is for slow
-// functions.
+// bestOf returns the shortest time of f in these rounds, in nanoseconds. Use it for slow
+// functions, and ratio for fast ones.
 func bestOf(rounds int, f func() error) (float64, error) {
 	best := math.Inf(1)
 	for range rounds {
@@ -175,8 +175,8 @@ func coldLoad(dir string) (float64, error) {
 	return ours / below, nil
 }
 
-// listing returns the time to add one skill to 10,000 and to make the new listing, in
-// milliseconds.
+// listing returns the time to add one skill to 10,000 skills and to make the new list of
+// skills, in milliseconds.
 func listing() (float64, error) {
 	catalog := skill.NewCatalog(ctx, skill.Values(manySkills()...))
 	best := math.Inf(1)

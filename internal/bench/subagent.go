@@ -10,9 +10,9 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// subagentPromises are the promises about subagents. One child is a function, so that only
-// the dispatch is measured. The other is an agent with a model that answers at once, and it
-// has a session for each call.
+// subagentPromises are the promises about subagents. One child is a function, so that
+// only the dispatch is measured. The other child is an agent whose model answers at once.
+// It has a new session for each call.
 func subagentPromises() []promise {
 	return []promise{
 		{"subagent-dispatch", 3, dispatchTo(subagent.Canned(func(context.Context, string) (string, error) { return "hello", nil }))},
@@ -20,7 +20,7 @@ func subagentPromises() []promise {
 	}
 }
 
-// delegating is a model that gives its task to a subagent, and ends the turn when it has
+// delegating is a model that gives its task to a subagent, and ends the turn when it gets
 // the answer.
 type delegating struct{ instant }
 

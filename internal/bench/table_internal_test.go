@@ -56,7 +56,7 @@ func TestTableCanBeRead(t *testing.T) {
 	}
 }
 
-// A promise that is not kept is a line in the table, and not an error.
+// If a promise is not kept, report still succeeds. Only the table shows it.
 func TestAShortFigureIsNoFailure(t *testing.T) {
 	t.Parallel()
 	var table, progress strings.Builder
@@ -91,7 +91,7 @@ func TestMedian(t *testing.T) {
 		{[]float64{7}, 7},
 		{[]float64{9, 1, 5}, 5},
 		{[]float64{100, 1, 2, 3, 1000}, 3},
-		{[]float64{4, 1, 3, 2}, 3}, // of the two in the middle take the larger one, because rounding must not keep a promise
+		{[]float64{4, 1, 3, 2}, 3}, // with an even number of values, median returns the larger of the two middle values, so that a promise is not kept by rounding
 	} {
 		if got := median(test.values); got != test.want {
 			t.Errorf("median(%v) = %v, want %v", test.values, got, test.want)

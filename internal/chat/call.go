@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay/internal/visible"
 )
 
-// These limit how many lines of a result are shown.
+// These constants limit how many lines of a result are shown.
 const (
 	resultLines = 3
 	errorLines  = 8
@@ -57,8 +57,8 @@ func (m *model) held(c *call) bool {
 	return c.waits
 }
 
-// find returns the open call with this id. It also compares the run, because calls of
-// different agents can have the same id.
+// find returns the call with this id that is still in the view. It also compares the run,
+// because calls of different agents can have the same id.
 func (m *model) find(run string, part *belay.CallPart) *call {
 	for _, c := range m.calls {
 		if part != nil && c.run == run && c.part.ID == part.ID && c.result == nil {
@@ -90,7 +90,8 @@ func (m *model) answered(e *belay.Event) {
 	}
 }
 
-// drop prints all open calls. Calls without a result get the remark.
+// drop prints all calls of the view and removes them from it. Calls without a result get
+// the remark.
 func (m *model) drop(remark string) {
 	for _, c := range m.calls {
 		if c.result != nil {

@@ -180,8 +180,8 @@ func (c *Chat) Note(text string) bool {
 }
 
 // Run runs a conversation in a session of the agent, until the user quits or ctx is done.
-// Then it aborts the running turn and waits until it has ended. Run does not close the
-// agent.
+// Then it aborts the running turn and waits until the turn has ended. Run does not close
+// the agent.
 func (c *Chat) Run(ctx context.Context, agent *belay.Agent, session string) error {
 	in, out := c.opts.In, c.opts.Out
 	if !term.IsTerminal(in.Fd()) || !term.IsTerminal(out.Fd()) {

@@ -10,9 +10,9 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// drawnMsg means that the view is on the screen for the first time. Nothing may be printed
-// before: until then the loop uses the whole screen for its view, so printed text would
-// appear at the top of the screen, among older output.
+// drawnMsg means that the view is on the screen for the first time. Nothing may be
+// printed before that. Until then, the loop uses the whole screen for its view, so
+// printed text would appear at the top of the screen, among older output.
 type drawnMsg struct{}
 
 // canvas is a terminal that reports when the view is drawn for the first time.

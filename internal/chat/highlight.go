@@ -12,7 +12,7 @@ type syntax struct {
 	block    string   // what begins and ends a longer comment, separated by a space
 	quotes   string   // what begins and ends a string within a line
 	long     []string // what begins and ends a string of several lines
-	raw      string   // the one of these in which a backslash is an ordinary character
+	raw      string   // the mark, of quotes and long, in whose strings a backslash is an ordinary character
 	chars    bool     // a single quote is around one character, as in 'x'
 	anyCase  bool     // keywords are also written in capitals
 	words    string   // the keywords, each between spaces
@@ -184,9 +184,9 @@ func (s *syntax) quoted(rest string) int {
 	return 0
 }
 
-// closing returns the length of the string that begins with this mark, with both marks. A
-// string within a line that nothing closes is no string; one of several lines goes to the
-// end.
+// closing returns the length of the string that begins with this mark, with both marks.
+// If nothing closes it, a string within a line does not count as a string, and a string
+// of several lines goes to the end of the code.
 func closing(rest, mark string, lines, escapes bool) int {
 	for i := len(mark); i < len(rest); i++ {
 		switch {

@@ -11,7 +11,7 @@ import (
 // keywords, s for strings, n for numbers, c for comments.
 func marked(language, code string) string {
 	c := coloursFor(false)
-	c.number, c.section = style{colour: 1}, style{colour: 2} // unlike all others
+	c.number, c.section = style{colour: 1}, style{colour: 2} // colours that no other style has
 	names := map[style]string{{}: "", c.keyword: "k", c.quoted: "s", c.number: "n", c.commented: "c", c.removed: "-", c.section: "@", {bold: true}: "b"}
 	var b strings.Builder
 	for _, s := range highlight(language, code, &c) {
@@ -56,7 +56,7 @@ func TestHighlight(t *testing.T) {
 	}
 }
 
-// Colours change nothing but the looks.
+// Highlighting adds colours and does not change the code.
 func TestHighlightKeepsCode(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -13,8 +13,8 @@ import (
 	"github.com/belay-run/belay/internal/wholefile"
 )
 
-// The history keeps the newest historyEntries entries, each at most historyBytes long. Its
-// file may have twice as many before readHistory shortens it.
+// The history keeps the newest historyEntries entries, each at most historyBytes long.
+// The file may have twice as many entries before readHistory shortens it.
 const (
 	historyEntries = 1000
 	historyBytes   = 64 << 10

@@ -116,7 +116,7 @@ func bareLines(lines []string) []string {
 	return bare
 }
 
-// Styles end with their line, and follow the background.
+// Each line ends its own styles. The styles depend on the background.
 func TestMarkdownStyles(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -221,7 +221,7 @@ func markdownText(t *rapid.T) (text string, words []string) {
 }
 
 // No word of a text is lost, and no line is too wide, whatever the text is. A word can be
-// broken only in code: its lines break anywhere.
+// broken only in code, because lines of code break anywhere.
 func TestMarkdownLosesNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

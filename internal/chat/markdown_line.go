@@ -6,14 +6,14 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// style is how text looks. The colour is one of the terminal's sixteen, plus one; zero
-// means the terminal's own.
+// style is how text looks. The colour is the number of one of the terminal's sixteen
+// colours, plus 1. Zero means the terminal's own colour.
 type style struct {
 	colour                                 uint8
 	bold, faint, italic, underline, strike bool
 }
 
-// over returns the style with what it adds to a base.
+// over returns base with all properties that s sets.
 func (s style) over(base style) style {
 	if s.colour != 0 {
 		base.colour = s.colour
@@ -105,12 +105,13 @@ func (l line) with(text string, s style) line {
 	return append(l, span{text, s})
 }
 
-// isLong reports whether the last span has many bytes, as a text of characters without width
-// may have. Lines end there, because appending to a long text copies it.
+// isLong reports whether the last span has many bytes. This happens with characters that
+// have no width. Then the line must end, because appending to a long text copies the
+// text.
 func (l line) isLong() bool { return len(l) > 0 && len(l[len(l)-1].text) > 4096 }
 
-// String returns the line for a terminal, without spaces at its end. It ends with the
-// terminal's own style, because lines can be cut or scroll away.
+// String returns the line for a terminal, without spaces at its end. The result ends with
+// the terminal's own style, because lines can be cut or scroll away.
 func (l line) String() string {
 	var joined line
 	for _, s := range l {
@@ -160,9 +161,9 @@ type wrapper struct {
 	wordWidth int
 }
 
-// wrap breaks text into lines of at most width columns. It breaks between words, and around
-// wide characters: the scripts that have them use no spaces. It breaks a word only if the
-// word is wider than a line.
+// wrap breaks text into lines of at most width columns. It breaks between words, and
+// around wide characters: scripts with wide characters use no spaces. It breaks a word
+// only if the word is wider than a line.
 func wrap(spans []span, width int) []line {
 	w := wrapper{width: width}
 	clusters(spans, func(text string, width int, s style) {

@@ -119,8 +119,8 @@ func (p *page) table(t *table, width int) []line {
 	return lines
 }
 
-// columnWidths returns the widths of the columns. It makes wide columns narrower until the
-// table fits. It returns false if a word would not fit its column then.
+// columnWidths returns the widths of the columns. It makes wide columns narrower until
+// the table fits. It returns false if a word would then not fit its column.
 func columnWidths(grid [][][]span, columns, width int) ([]int, bool) {
 	full, word := make([]int, columns), make([]int, columns)
 	for _, row := range grid {

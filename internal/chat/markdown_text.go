@@ -13,8 +13,9 @@ import (
 	"github.com/belay-run/belay/internal/visible"
 )
 
-// inlineParsers returns the parsers of the text in blocks. There are none for HTML and for
-// addresses in angle brackets, because these would also match code such as <std::string>.
+// inlineParsers returns the parsers of the text in blocks. There are none for HTML and
+// for addresses in angle brackets, because such parsers would also match code such as
+// <std::string>.
 func inlineParsers() parser.Option { //nolint:ireturn // the library defines it
 	return parser.WithInlineParsers(
 		util.Prioritized(parser.NewCodeSpanParser(), 100),
@@ -113,7 +114,8 @@ func (p *page) link(spans []span, n ast.Node, address, title []byte, base style)
 }
 
 // shown resolves backslashes and references such as &amp; in a text. The result may
-// contain a control character that the source has not, so it is made visible again.
+// contain a control character that the source does not contain. So shown makes such
+// characters visible.
 func shown(source []byte) string {
 	var b strings.Builder
 	for i := 0; i < len(source); i++ {

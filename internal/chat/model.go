@@ -27,7 +27,7 @@ type (
 		// stored.
 		open bool
 	}
-	// keptMsg means that an entry was written to the history file, or why not.
+	// keptMsg says that an entry was written to the history file, or why it was not.
 	keptMsg struct{ err error }
 	// noteMsg is a warning that belongs to no turn.
 	noteMsg string
@@ -280,7 +280,7 @@ func (m *model) back() {
 }
 
 // interrupt handles ctrl+c. It aborts the running activity, clears the input, or asks
-// whether to quit. During an abort it quits at once.
+// whether to quit. If an abort is already running, it quits at once.
 func (m *model) interrupt() tea.Cmd {
 	m.pressed = m.now
 	switch {
@@ -368,8 +368,8 @@ func (m *model) userLines(text string) []string {
 	return each(m.look.user, lines)
 }
 
-// toggleThinking switches between showing all thinking and showing one line. It applies to
-// the last thinking and to all later ones.
+// toggleThinking switches between showing all thinking and showing one line. It applies
+// to the last thinking and to all later thinking.
 func (m *model) toggleThinking() {
 	m.thinking = !m.thinking
 	if m.thinking && strings.TrimSpace(m.thought) != "" {

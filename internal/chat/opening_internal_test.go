@@ -114,8 +114,8 @@ func TestOpeningShowsTheLastMessages(t *testing.T) {
 	}
 }
 
-// An open call that does not run shows its state, without a time and without a spinner.
-// After /resume it shows no time either, because its start is unknown.
+// A call without a result that does not run shows its state, without a time and without a
+// spinner. After /resume it shows no time either, because its start is unknown.
 func TestOpeningTellsHowOpenCallsStand(t *testing.T) {
 	t.Parallel()
 	part := &belay.CallPart{ID: "1", Tool: "write", Input: json.RawMessage(`{"content":"hello","path":"f.txt"}`)}

@@ -9,9 +9,9 @@ import (
 )
 
 // Order puts approval questions in the order of their calls. Belay requests the approvals
-// of one message at the same time. A user interface that shows one question at a time would
-// show them in random order, and an answer might go to the wrong question. The zero value
-// is ready to use.
+// of one message at the same time. A user interface that shows one question at a time
+// would show the questions in random order, and an answer might go to the wrong question.
+// The zero value is ready to use.
 type Order struct {
 	mu     sync.Mutex
 	asked  []belay.Approval // announced by events, but not shown yet
@@ -76,8 +76,9 @@ func (o *Order) await(ctx context.Context, a *belay.Approval) error {
 	}
 }
 
-// Approver wraps an approver so that it gets the questions in order. It gets the next
-// question after it has answered, or after the chat has shown the question.
+// Approver wraps an approver so that it gets the questions in order. The approver gets
+// the next question after it has answered the previous one, or after the chat has shown
+// the previous one.
 func (o *Order) Approver(of belay.Approver) belay.Approver { return inOrder{of, o} } //nolint:ireturn // it wraps the same interface
 
 type inOrder struct {

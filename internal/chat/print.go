@@ -66,8 +66,8 @@ func (m *model) print() tea.Cmd {
 	return m.printer(pages)
 }
 
-// page returns how many lines are printed at a time. The view leaves as many lines of the
-// screen free, so that printing never moves the view into the scrollback.
+// page returns how many lines are printed at a time. The view leaves the same number of
+// lines of the screen free, so that printing never moves the view into the scrollback.
 func (m *model) page() int { return max(m.height/3, 1) }
 
 // toned removes colours that the terminal does not support. The renderer of bubbletea does

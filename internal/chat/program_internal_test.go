@@ -271,7 +271,8 @@ func TestRunnerWaitsForItsTurn(t *testing.T) {
 	}
 }
 
-// newTestRunner makes a runner without a loop. Its model calls first before it answers.
+// newTestRunner makes a runner without a loop. Before the model answers, it calls the
+// function first.
 func newTestRunner(t *testing.T, first func(context.Context)) (*runner, <-chan overMsg) {
 	t.Helper()
 	agent, err := belay.New(scripted.New([]scripted.Step{{Compute: func(ctx context.Context, _ *belay.Request) (scripted.Step, error) {

@@ -84,7 +84,8 @@ func (m *model) withdrawn(id string) {
 	}
 }
 
-// next shows the next question. The user must pause typing again before it accepts keys.
+// next shows the next question. The user must pause typing again before this question
+// accepts keys.
 func (m *model) next() {
 	m.untype()
 	m.desk.armed = false

@@ -53,9 +53,9 @@ func newRunner(ctx context.Context, c *Chat, s *belay.Session, o *opening) *runn
 	return r
 }
 
-// newProgram makes the loop. It handles no signals, because Chat.Run does. Finished output
-// is printed at once, and leaves the view with the next frame. The frame rate is high, so
-// that nobody sees such output twice.
+// newProgram makes the loop. It handles no signals, because Chat.Run does. The loop
+// prints finished output at once, and removes it from the view with the next frame. The
+// frame rate is high, so that nobody sees such output twice.
 func newProgram(m tea.Model, in io.Reader, out io.Writer, environ []string, profile colorprofile.Profile) *tea.Program {
 	return tea.NewProgram(m, tea.WithInput(in), tea.WithOutput(out), tea.WithEnvironment(environ),
 		tea.WithColorProfile(profile), tea.WithoutSignalHandler(), tea.WithFPS(120))

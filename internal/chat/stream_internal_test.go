@@ -58,7 +58,7 @@ func TestStreamCutsBlocks(t *testing.T) {
 	}
 }
 
-// The blocks together are the text, in whatever pieces the text arrives.
+// The blocks together are the whole text, in whatever pieces the text arrives.
 func TestStreamLosesNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

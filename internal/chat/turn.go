@@ -333,7 +333,8 @@ func (m *model) ended(end *belay.Turn) {
 }
 
 // over handles the end of an activity. It sends the next queued message. If the turn was
-// aborted or is still open, it puts the queued messages back into the input.
+// aborted, or is still open in the store, it puts the queued messages back into the
+// input.
 func (m *model) over(msg *overMsg) tea.Cmd {
 	m.blocks(m.step.text.flush())
 	m.drop("no result")

@@ -103,7 +103,8 @@ func TestCallsAreLines(t *testing.T) {
 	hides(t, "the view", b.view(), "read", "write")
 }
 
-// A call that has not started is shown as waiting. Its time counts from its start.
+// A call that has not started is shown as waiting. The shown time begins when the call
+// starts.
 func TestSerialCallsWaitTheirTurn(t *testing.T) {
 	t.Parallel()
 	alone := belay.NewTool("write", "Writes a file.", func(context.Context, struct{}) (string, error) { return "", nil }, &belay.ToolTraits{Serial: true})
@@ -461,7 +462,7 @@ func TestHeightWaits(t *testing.T) {
 		{3, 0, 1, 3},
 		{9, 0, 2, 9},
 		{4, 0, 3, 9},
-		{4, slack, 3, 9}, // no frame was drawn since then
+		{4, slack, 3, 9}, // no frame was drawn since the waiting began
 		{3, 0, 4, 9},     // less to show: the waiting starts again
 		{3, slack / 2, 5, 9},
 		{3, slack / 2, 5, 3},

@@ -38,8 +38,8 @@ func (m *model) draw() tea.View {
 		news = append([]string{""}, news...)
 	}
 	if m.working {
-		// A finished block leaves the view when it is printed above. Blank lines replace
-		// the block, so that the input line does not move.
+		// A finished block leaves the view when the block is printed above the view.
+		// Blank lines replace the block, so that the input line does not move.
 		height := len(lines) + len(news) + len(input) + len(below)
 		m.floor = min(max(m.floor, height), most)
 		lines = append(lines, make([]string, max(m.floor-height, 0))...)

@@ -19,9 +19,10 @@ import (
 type app struct {
 	in       io.Reader
 	out, err io.Writer
-	// These report whether in, out and err are terminals.
+	// inTerminal, outTerminal and errTerminal report whether in, out and err are
+	// terminals.
 	inTerminal, outTerminal, errTerminal bool
-	// These write colours to out and err, or plain text.
+	// onOut and onErr add colours to the text for out and err, or leave it plain.
 	onOut, onErr style
 	width        int
 

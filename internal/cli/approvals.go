@@ -83,9 +83,9 @@ func (a *app) listApprovals(ctx context.Context, store belay.ListStore, session 
 	return out.end("nothing waits for a decision")
 }
 
-// approvalsInOrder returns approvals in the order of the store. It sorts the approvals of
-// one turn by the order of their calls. The store has them in random order, because Belay
-// checks the calls of one message at the same time.
+// approvalsInOrder returns approvals in the order of the store, but sorts the approvals
+// of each turn by the order of their calls. Within a turn, the store has them in random
+// order, because Belay checks the calls of one message at the same time.
 func approvalsInOrder(ctx context.Context, store belay.ListStore, filter belay.ApprovalFilter) ([]belay.Approval, error) {
 	var all []belay.Approval
 	type turn struct{ session, turn string }
@@ -391,8 +391,8 @@ func isHeld(ctx context.Context, store belay.ListStore, session string) (bool, e
 
 // tellGoOn prints how a turn continues after its last question was decided. The turn
 // continues by itself in two cases: it is queued and a worker is running, or the process
-// that asked still holds the session. The caller reads the load of the store before and
-// after the decision.
+// that asked still holds the session. before and after are the load of the store before
+// and after the decision.
 func (a *app) tellGoOn(session string, held bool, before, after *belay.Load) {
 	resume, watch := "resume:  belay resume "+session, "belay watch "+session
 	switch of := func(turn belay.DueTurn) bool { return turn.Session == session }; {

@@ -63,7 +63,7 @@ func TestFlagsComeBeforeTheModelThatIsKept(t *testing.T) {
 	}
 }
 
-// A session remembers a model only if it can be used.
+// A session remembers a model only if the model can be used.
 //
 // SPEC D-04
 func TestModelsAreCheckedBeforeTheyAreKept(t *testing.T) {

@@ -39,7 +39,7 @@ and keys that are missing on this machine, and files in .claude that cannot be u
 	}
 }
 
-// check looks for mistakes in everything that an agent here would load.
+// check looks for mistakes in everything that an agent of this project would load.
 func (a *app) check(ctx context.Context, s *config.Loaded) error {
 	places := a.assembler().OpenPlaces(ctx, s)
 	problems := []error{a.checkSettings(s), places.Err}
@@ -93,7 +93,7 @@ func (a *app) checkAgents(ctx context.Context, s *config.Loaded, own []*subagent
 	var problems []error
 	for _, d := range assembly.AddSpaceAgents(own, assembly.SpacesHere(s)) {
 		if assembly.UnreadHooks(s, d) != nil {
-			continue // checkOwnHooks reports it
+			continue // checkOwnHooks reports the mistake
 		}
 		looked := *d
 		if _, err := assembly.FindModel(s, d.Model); d.Model != "" {
@@ -137,7 +137,7 @@ func (a *app) checkSkills(ctx context.Context, s *config.Loaded, places *assembl
 	}
 	for _, dir := range assembly.Existing(dirs) {
 		if !slices.ContainsFunc(catalog.List(), func(one *skill.Skill) bool { return within(dir, one.Path) }) {
-			continue // no skill in it was loaded, or its problem is already reported
+			continue // no skill of this directory was loaded, or the problem is already reported
 		}
 		found, err := skill.Check(dir, false)
 		if err != nil {

@@ -183,8 +183,8 @@ func (a *app) floorOf(ctx context.Context, store belay.ListStore, approval *bela
 	return f, in, nil
 }
 
-// advised returns lines about the call of an approval: what it affects, how it would run,
-// and which pattern covers similar calls.
+// advised returns lines about the call of an approval: what the call affects, how the
+// call would run, and which pattern covers similar calls.
 func (a *app) advised(ctx context.Context, store belay.ListStore, approval *belay.Approval, input json.RawMessage) ([][2]string, error) {
 	f, in, err := a.floorOf(ctx, store, approval)
 	if err != nil {

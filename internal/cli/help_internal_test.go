@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The help fits a terminal of 80 columns. It has no line breaks inside a paragraph, so that
-// fang can wrap it, and it loses no words.
+// The help fits a terminal of 80 columns. It has no line breaks inside a paragraph, so
+// that fang can wrap the text. No words are lost.
 func TestHelpFitsATerminal(t *testing.T) {
 	t.Parallel()
 	a := newApp()

@@ -18,9 +18,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// seen holds the hooks that an agent here would have: the hooks of files, and the hooks of
-// package cli. It runs no turns. A hook runs only if a command asks for it, such as "hooks
-// try".
+// seen holds the hooks that an agent of this project would have: the hooks of files, and
+// the hooks of package cli. It runs no turns. A hook runs only if a command asks for it,
+// such as "hooks try".
 type seen struct {
 	settings *config.Loaded
 	places   *assembly.Places
@@ -40,7 +40,8 @@ type agentHook struct {
 	sub   hook.Subscription
 }
 
-// seeHooks installs the hooks that an agent here would have, without an agent.
+// seeHooks installs the hooks that an agent of this project would have. It makes no
+// agent.
 func (a *app) seeHooks(ctx context.Context) (*seen, error) {
 	settings, err := a.settings()
 	if err != nil {

@@ -134,16 +134,16 @@ func (h *newHook) script() string {
 	return h.id + ".sh"
 }
 
-// guards reports whether the hook is at tool.pre. Its template there denies calls to
-// production.
+// guards reports whether the hook is at tool.pre. The template of such a hook denies
+// calls to production.
 func (h *newHook) guards() bool { return h.phase == belay.ToolPre.Name() }
 
 // commands reports whether the hook is only for the tool shell. The input of shell has a
 // command and no path.
 func (h *newHook) commands() bool { return slices.Equal(h.tools, []string{"shell"}) }
 
-// declaration returns the text of the YAML file. Its match has the conditions that need no
-// program.
+// declaration returns the text of the YAML file. The key match has the conditions that
+// need no program.
 func (h *newHook) declaration() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "hooks:\n  - id: %s\n    phase: %s\n", h.id, h.phase)

@@ -270,8 +270,8 @@ func diagnosed(d hook.Diagnostic) string {
 	return text + ": " + said
 }
 
-// ofOthers returns the hooks of a phase that agents declare. In a turn of the main agent
-// these hooks are not asked.
+// ofOthers returns the hooks of a phase that agents declare. These hooks do not run in a
+// turn of the main agent.
 func (v *seen) ofOthers(phase string) []hook.Explained {
 	var all []hook.Explained
 	for _, h := range v.ofAgents {

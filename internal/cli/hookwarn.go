@@ -25,7 +25,7 @@ import (
 // hookCheck finds problems of hooks that are not mistakes. For example, a hook may be for
 // another machine, or for a tool that does not exist yet.
 type hookCheck struct {
-	names []string // the tools of an agent here, except those of MCP servers
+	names []string // the tools of an agent of this project, except those of MCP servers
 }
 
 func newHookCheck(s *config.Loaded) (*hookCheck, error) {
@@ -73,7 +73,8 @@ func (c *hookCheck) tools(m hook.Match) []string {
 	return odd
 }
 
-// all returns the warnings about all hooks here, and about files that are not read.
+// all returns the warnings about all hooks of this project, and about files that are not
+// read.
 func (c *hookCheck) all(v *seen) []string {
 	odd, ids := append(assembly.Unheeded(v.settings, v.places), assembly.Unused(v.settings)...), []string(nil)
 	for _, line := range v.lines(c) {

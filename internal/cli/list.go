@@ -21,8 +21,8 @@ func (l *list) add(value any, cells ...string) {
 	l.row(cells...)
 }
 
-// object prints a value with --json. Call it and row, instead of add, if one object has
-// several rows.
+// object prints a value with --json. If one object has several rows, call object and row
+// instead of add.
 func (l *list) object(value any) {
 	if l.asJSON && l.err == nil {
 		l.err = l.a.printJSON(value)

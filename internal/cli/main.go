@@ -26,9 +26,9 @@ func Main() int {
 	return exitCode(err)
 }
 
-// help prints the help of a command with the library fang. Nothing else uses fang: before
-// it prints an error, it asks the terminal for its colours, and waits for seconds if the
-// terminal does not answer.
+// help prints the help of a command with the library fang. Nothing else uses fang. Before
+// fang prints an error, it asks the terminal for its colours. If the terminal does not
+// answer, fang waits for seconds.
 func (a *app) help(cmd *cobra.Command, _ []string) {
 	if os.Getenv("TERM") == "dumb" {
 		cmd.Long = ansi.Wordwrap(paragraphs(cmd.Long), a.width, "")

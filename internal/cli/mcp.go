@@ -180,7 +180,8 @@ func (a *app) withMCP(ctx context.Context, f func(*config.Loaded, []mcptool.Stat
 	return f(settings, e.Servers())
 }
 
-// readOver returns the settings in the files of MCP servers that Belay ignores.
+// readOver returns warnings about settings that Belay ignores in the files of MCP
+// servers.
 func (a *app) readOver(p *assembly.Places) []*mcptool.FaultError {
 	_, warnings, _ := a.assembler().ReadMCP() // ignore mistakes: withMCP reports them
 	for _, place := range p.All {

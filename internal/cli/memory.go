@@ -47,8 +47,8 @@ func (e *noMemoriesError) Error() string {
 	return text
 }
 
-// noneYet prints a noMemoriesError as a remark and returns nil: commands that only read do
-// not fail for this reason.
+// noneYet prints a noMemoriesError as a remark and returns nil, because commands that
+// only read do not fail for this reason. It returns any other error unchanged.
 func (a *app) noneYet(err error) error {
 	if none := (*noMemoriesError)(nil); errors.As(err, &none) {
 		a.remarkf("%s", none)

@@ -88,7 +88,8 @@ type toolInForce struct {
 type protectionHolds struct {
 	permit.Protection
 
-	// Relaxed is where the settings relax the protection, or "" if the protection applies.
+	// Relaxed is the place in the settings that relaxes the protection, or "" if the
+	// protection applies.
 	Relaxed string `json:"relaxed,omitempty"`
 }
 

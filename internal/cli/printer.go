@@ -238,7 +238,7 @@ func (p *printer) answered(part *belay.CallPart, r *belay.Result, at time.Time) 
 }
 
 // lastLines is how many lines of output are shown: the last lines of a failed command, or
-// the lines after the first one of a hook.
+// the lines of a hook's output after its first line.
 const lastLines = 10
 
 func (p *printer) decided(e *belay.Event, c *belay.CallPart) {

@@ -260,8 +260,8 @@ func (a *app) atWork(ctx context.Context, settings *config.Loaded, o *runOptions
 	return a.outcome(end, err)
 }
 
-// modelFlag returns the flag --model as the user gave it, or "". The command for the next
-// turn needs it again.
+// modelFlag returns the flag --model as the user gave it, or "". The suggested command
+// for the next turn repeats the flag.
 func modelFlag(s *config.Loaded) string {
 	if s.From("model").Kind != "flag" {
 		return ""
@@ -289,7 +289,7 @@ const (
 )
 
 // leftOf reads the state of the session's last turn from the store. If the last commit
-// failed, the turn is still open in the store. A new turn would then abort it.
+// failed, the turn is still open in the store. A new turn would then abort the open turn.
 func leftOf(ctx context.Context, store belay.ListStore, session string, failure error) leftover {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()

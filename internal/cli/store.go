@@ -213,8 +213,7 @@ func (a *app) prune(ctx context.Context, store *sqlite.Store, keep sqlite.Retent
 }
 
 // rehearsal returns a function that prunes a copy of the store. In the copy no session is
-// in use. So the function removes the sessions that are in use in the real store from its
-// result.
+// in use. So the result leaves out the sessions that are in use in the real store.
 func rehearsal(store *sqlite.Store) func(context.Context, sqlite.Retention) (sqlite.Pruned, error) {
 	return func(ctx context.Context, keep sqlite.Retention) (did sqlite.Pruned, err error) {
 		dir, err := os.MkdirTemp("", "belay-prune-*")

@@ -15,8 +15,8 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// missingStore returns an error if the store file does not exist yet. It returns nil for a
-// database, because only the server knows.
+// missingStore returns an error if the store file does not exist yet. It returns nil for
+// a database, because only the database server knows whether the store exists.
 func missingStore(settings *config.Loaded) error {
 	if config.IsDSN(settings.Store) {
 		return nil

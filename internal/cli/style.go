@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay/internal/visible"
 )
 
-// style adds colours to text, or leaves it unchanged if it is false. It uses the palette of
-// the terminal, so that the colours suit light and dark backgrounds.
+// style adds colours to text. If style is false, the text stays unchanged. style uses the
+// palette of the terminal, so that the colours suit light and dark backgrounds.
 type style bool
 
 func (s style) sgr(code, text string) string {

@@ -213,7 +213,8 @@ func prefixedID(place *space.Space, d *declare.Declaration) string {
 	return d.ID
 }
 
-// tellPrograms prints the programs and servers of a place that would run if it is trusted.
+// tellPrograms prints the programs and servers of a place that would run if the user
+// trusts the place.
 func (a *app) tellPrograms(s *config.Loaded, loaded *space.Space) {
 	for _, d := range loaded.Programs() {
 		what := strings.Join(d.Argv, " ")

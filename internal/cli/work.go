@@ -37,8 +37,8 @@ func (w *work) open(ctx context.Context, a *app) error {
 	return nil
 }
 
-// begin opens the store and makes the agent: the declared one, the agent of the session, or
-// the one that the settings describe. A nil approver means that nobody can answer
+// begin opens the store and makes an agent: the declared agent, the agent of the session,
+// or the agent that the settings describe. A nil approver means that nobody can answer
 // questions.
 func (a *app) begin(ctx context.Context, settings *config.Loaded, o *runOptions, approver belay.Approver) (*work, error) {
 	w := &work{Assembled: &assembly.Assembled{Settings: settings, Abandons: o.abandons}}

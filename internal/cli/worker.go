@@ -217,8 +217,8 @@ func (a *app) openShared(ctx context.Context, settings *config.Loaded, takeover 
 // idlePoll is how often untilIdle reads the store.
 const idlePoll = 50 * time.Millisecond
 
-// leftTurns are the sessions with turns that this worker cannot run. It leaves them to
-// other workers.
+// leftTurns are the sessions with turns that this worker cannot run. The worker leaves
+// these turns to other workers.
 type leftTurns struct {
 	mu       sync.Mutex
 	sessions map[string]bool
@@ -237,8 +237,8 @@ func (l *leftTurns) note(taken *engine.Taken) {
 	}
 }
 
-// isMissing reports whether a turn cannot run here because its model or a tool is missing.
-// Another worker may have it.
+// isMissing reports whether this worker cannot run a turn because the turn's model or a
+// tool is missing. Another worker may have them.
 func isMissing(err error) bool {
 	_, model := errors.AsType[*belay.MissingModelError](err)
 	_, tool := errors.AsType[*belay.MissingToolError](err)

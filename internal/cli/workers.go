@@ -205,7 +205,7 @@ func (w *watcher) show(m *belay.Message) error {
 // state prints the state of the session. over is true if watching should end.
 func (w *watcher) state(ctx context.Context, store assembly.Store, info belay.SessionInfo) (over bool, err error) {
 	// Read the queue before the session, so that a turn that starts in between appears in
-	// at least one of them.
+	// the queue or in the session.
 	queued, err := store.Queued(ctx, info.ID)
 	if err != nil {
 		return false, err

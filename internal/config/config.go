@@ -110,7 +110,7 @@ type field struct {
 	value func(*Config) any
 	check func(*Config) error
 	// private completes the sentence "a project cannot decide …". Empty means that a
-	// project may set it.
+	// project may change the setting.
 	private string
 	// inFiles returns why a variable or a flag cannot set the value, or "".
 	inFiles func(*Config) string
@@ -170,10 +170,11 @@ func fields() []field {
 	}
 }
 
-// always is the inFiles of settings that only a file may set, where people see them.
+// always is the function inFiles of settings that must be in a file, where people see
+// them.
 func always(*Config) string { return "set it in a " + Name + ", not by a variable" }
 
-// never returns the inFiles for a sandbox mode that only a file may set.
+// never returns the function inFiles for a sandbox mode that must be in a file.
 func never(mode string) func(*Config) string {
 	return func(c *Config) string {
 		if c.Sandbox.Mode != mode {

@@ -210,10 +210,10 @@ func TestProjectOfADirectoryBelay(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name    string
-		made    []string // HOME, relative to the top directory
-		home    string   // the user's settings directory, relative to the top directory
-		user    string   // all users share the top directory
-		sticky  bool
+		made    []string // directories to make, relative to the top directory
+		home    string   // HOME, relative to the top directory
+		user    string   // the user's settings directory, relative to the top directory
+		sticky  bool     // all users share the top directory
 		started string
 		want    string
 	}{

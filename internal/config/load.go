@@ -21,7 +21,7 @@ type Source struct {
 	// Kind is default, system, user, project, environment, flag or kept. "kept" means a
 	// value that was stored, for example with a turn.
 	Kind string `json:"kind"`
-	// Where is the file and line, the variable, the flag or the turn.
+	// Where is the file and line, the variable, the flag or the turn that has the value.
 	Where string `json:"where,omitempty"`
 }
 
@@ -176,7 +176,7 @@ func (l *Loaded) Override(path, flag, word string) error {
 }
 
 // Overrule sets a value that a program gives. It has the precedence of a flag. Errors and
-// listings show where as its source.
+// listings show the text in where as the source.
 func (l *Loaded) Overrule(path, where, word string) error {
 	if !slices.Contains(Paths(), path) {
 		return fmt.Errorf("%s: there is no setting %q%s", where, path, near.Hint(path, Paths()))
@@ -207,7 +207,7 @@ func (l *Loaded) Recall(path, where, word string) error {
 	return nil
 }
 
-// set changes a value. It returns an error if this source must not change it.
+// set changes a value. It returns an error if this source must not change the value.
 func (l *Loaded) set(path string, from Source, read func(into any) error) error {
 	at := slices.IndexFunc(fields(), func(f field) bool { return f.path == path })
 	f := fields()[at]
@@ -359,10 +359,10 @@ func (l *Loaded) findUp(start string) string {
 	return start
 }
 
-// ofProject reports whether the .belay in a directory makes that directory a project. The
-// home directory is never a project for this reason, because one task that ran there would
-// make all of it a project. The directory of the user's settings is not one either. Neither
-// is a directory that all users share, because anybody can create .belay there.
+// ofProject reports whether the .belay in a directory makes that directory a project.
+// This is not so in three directories: in the home directory, because one task that ran
+// there would make all of it a project; in the directory of the user's settings; and in a
+// directory that all users share, because anybody can create .belay there.
 func (l *Loaded) ofProject(dir string) bool {
 	belay := filepath.Join(dir, ".belay")
 	if !isDir(belay) || dir == l.home() {

@@ -9,8 +9,8 @@ import (
 type Memory struct {
 	// Mode is off, read, propose or on.
 	Mode string `json:"mode"`
-	// File is the absolute path of the memory file. It is empty if it is not set and there
-	// is no home directory.
+	// File is the absolute path of the memory file. File is empty if no setting names a
+	// file and there is no home directory.
 	File string `json:"file"`
 }
 
@@ -34,8 +34,8 @@ func looserMemory(project, user *Config) bool {
 	return slices.Index(memoryModes(), project.Memory.Mode) > slices.Index(memoryModes(), mode)
 }
 
-// placeMemory sets the default of the memory file. It is beside the user's settings,
-// because memories belong to the user and not to the project.
+// placeMemory sets the default of the memory file. The file is beside the user's
+// settings, because memories belong to the user and not to the project.
 func (l *Loaded) placeMemory() {
 	if l.Memory.File == "" && l.UserDir != "" {
 		l.Memory.File = filepath.Join(l.UserDir, "memory.db")

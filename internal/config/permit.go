@@ -18,8 +18,8 @@ import (
 	"github.com/belay-run/belay/permit"
 )
 
-// Permit configures the floor. The rules and guards of the user's file and of the project's
-// file apply together. A project may ask and deny, but not allow.
+// Permit configures the floor. The rules and guards of the user's file and of the
+// project's file apply together. Rules of a project may ask and deny, but not allow.
 type Permit struct {
 	// Rules include the file and line of each rule.
 	Rules []permit.Rule `json:"rules"`

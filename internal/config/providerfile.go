@@ -39,8 +39,7 @@ func (r *reading) providers(node ast.Node) map[string]Provider {
 	return all
 }
 
-// isKeyItself reports whether a key in the file is one that other programs use for an API
-// key.
+// isKeyItself reports whether other programs use this name for an API key.
 func isKeyItself(name string) bool {
 	switch strings.ReplaceAll(strings.ToLower(name), "-", "_") {
 	case "api_key", "apikey", "key", "token", "api_token", "secret":
@@ -81,7 +80,7 @@ func (r *reading) provider(name string, pair *ast.MappingValueNode) Provider {
 			return read(node)
 		}
 	}
-	if object, ok := pair.Value.(ast.MapNode); ok { // only names in the file, so that hints do not suggest them
+	if object, ok := pair.Value.(ast.MapNode); ok { // add only keys that are in the file, so that hints never suggest such a key
 		for written := object.MapRange(); written.Next(); {
 			if key := written.Key().String(); isKeyItself(key) {
 				keys[key] = func(ast.Node) error { return errKeyItself }

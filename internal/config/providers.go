@@ -234,8 +234,8 @@ func (l *Loaded) checkProvider() error {
 // slash of a model name ends the provider's name.
 var providerName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
-// variableName matches names of variables. Lower-case letters are not allowed, so that a
-// key by mistake is rejected and not shown.
+// variableName matches names of variables. Lower-case letters are not allowed, so that
+// Belay rejects an API key that was written here by mistake, and does not show it.
 var variableName = regexp.MustCompile(`^[A-Z_][A-Z0-9_]*$`)
 
 // checkURL returns an error if a URL is invalid. The error does not quote a URL that may
@@ -261,8 +261,7 @@ func checkURL(address string) error {
 // requestPaths are the paths that Belay adds to a URL.
 var requestPaths = []string{"/chat/completions", "/completions", "/responses", "/v1/messages", "/messages", "/models"}
 
-// checkVersion returns an error if a URL ends with the version and Belay adds the version
-// itself.
+// checkVersion returns an error if a URL ends with an API version that Belay adds itself.
 func checkVersion(kind, address string) error {
 	versions := map[string][]string{KindAnthropic: {"/v1"}, KindGemini: {"/v1beta", "/v1"}}
 	for _, version := range versions[kind] {
@@ -282,11 +281,12 @@ func checkKeyEnv(name string) error {
 	return errors.New("the value is not the name of a variable in capitals, such as WORK_API_KEY; put the key itself into that variable, or into a file and name the file with key_file")
 }
 
-// providerKeys are the settings of a provider that variables can set, because they differ
-// between machines.
+// providerKeys are the settings of a provider that variables can set, because these
+// settings differ between machines.
 var providerKeys = []string{"url", "key_env", "key_file"}
 
-// providerVariable is an environment variable that sets a key of a provider.
+// providerVariable is an environment variable that sets one of the providerKeys of a
+// provider.
 type providerVariable struct{ variable, provider, key string }
 
 func (l *Loaded) providerVariables() []providerVariable {

@@ -14,7 +14,8 @@ import (
 )
 
 // part is the role of one process in a story about approvals. Each story has several
-// processes: one asks and is killed, others decide, and others resume the turn.
+// processes: one asks for approval and is killed, others decide, and others resume the
+// turn.
 type part struct {
 	// Role is ask, decide or resume.
 	Role string `json:"role"`
@@ -38,7 +39,7 @@ type ruling struct {
 	By string `json:"by,omitempty"`
 }
 
-// refusals are the errors of decisions, by their names in rulings.
+// refusals maps the names of errors in ruling.Error to the errors.
 var refusals = map[string]error{
 	"decided": belay.ErrDecided, "wrong hash": belay.ErrWrongHash, "expired": belay.ErrExpired, "not found": belay.ErrNotFound, "scope": belay.ErrScope,
 }
@@ -72,7 +73,7 @@ func play(ctx context.Context, open Open, dir, role string) error {
 	}
 	for i := range turn.Waits {
 		if turn.Waits[i].Wait != "" {
-			continue // a tool waits here, not a person
+			continue // the tool has parked this call, so nobody is asked
 		}
 		say(line{Asked: &turn.Waits[i].Approval})
 	}

@@ -17,8 +17,9 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// RunApprovals kills a process while a person is asked, lets other processes decide, and
-// lets others resume the turn. Each approved call must run once, and no other call may run.
+// RunApprovals kills a process while it waits for a person's answer. Then other processes
+// decide, and others resume the turn. Each approved call must run once, and no other call
+// may run.
 func RunApprovals(t *testing.T, open Open) {
 	t.Helper()
 	for _, test := range approvalTests {
@@ -40,7 +41,7 @@ type plot struct {
 	calls  []int
 }
 
-// The process that asks either parks the turn or waits for an approver.
+// The modes of the process that asks: it parks the turn, or it waits for an approver.
 var (
 	parked = []belay.AskMode{belay.AskPark}
 	anyhow = []belay.AskMode{belay.AskPark, belay.AskWait}
@@ -108,9 +109,9 @@ var approvalTests = []struct {
 		wide := yes(asked[0], "ann")
 		wide.Scope.Kind = belay.ScopeSession
 		p.rule(t, ruling{By: "ann"}, wide)
-		p.resume(t, "before act #1", "") // the grant is stored, and the first call is next
-		p.resume(t, "after act #1", "")  // the call of the second step, which needs no new approval
-		p.resume(t, "", belay.EndTurn)   // the call of the third step
+		p.resume(t, "before act #1", "") // killed before the first call; the grant is stored
+		p.resume(t, "after act #1", "")  // killed after the call of the second step, which needs no new approval
+		p.resume(t, "", belay.EndTurn)   // runs the calls of the third step
 		p.want(t, "0-0 interrupted", "1-0 interrupted, but ran", "2-0 ran", "2-1 ran")
 		for _, a := range look(t, p.open, p.dir).approvals[1:] {
 			if a.Decided == nil || a.Decided.By != "ann" || !strings.HasSuffix(a.Decided.Reason, asked[0].ID) {
@@ -125,7 +126,7 @@ var approvalTests = []struct {
 		for i := range asked {
 			all, none = append(all, yes(asked[i], "ann")), append(none, no(asked[i], "bob"))
 		}
-		slices.Reverse(none) // the two deciders decide in opposite order and meet in the middle
+		slices.Reverse(none) // the two processes decide in opposite order, so that both decide some calls first
 		told := p.decide(t, all, none)
 		p.resume(t, "", belay.EndTurn)
 		var want []string
@@ -150,8 +151,8 @@ var approvalTests = []struct {
 	}},
 }
 
-// tellTen decides ten calls in random order, several at a time, and resumes the turn
-// between the decisions.
+// tellTen decides about ten calls in random order, several calls at a time, and resumes
+// the turn after each group of decisions.
 func (p *plot) tellTen(t testing.TB, random *rand.Rand) {
 	t.Helper()
 	asked := p.ask(t, 10)
@@ -220,7 +221,7 @@ func (p *plot) ask(t testing.TB, calls ...int) []belay.Approval {
 }
 
 // decide starts one process for each list of decisions, all at once, and returns the
-// results of each process.
+// rulings of each process.
 func (p *plot) decide(t testing.TB, lists ...[]belay.Decision) [][]ruling {
 	t.Helper()
 	var deciders []*process
@@ -246,7 +247,7 @@ func (p *plot) decide(t testing.TB, lists ...[]belay.Decision) [][]ruling {
 	return told
 }
 
-// rule starts a process that makes one decision, and asserts its result.
+// rule starts a process that makes one decision, and asserts its ruling.
 func (p *plot) rule(t testing.TB, want ruling, d belay.Decision) {
 	t.Helper()
 	want.Approval = d.Approval
@@ -255,9 +256,9 @@ func (p *plot) rule(t testing.TB, want ruling, d belay.Decision) {
 	}
 }
 
-// resume starts a process that resumes the turn. The turn must end with the given reason
-// or, if kill is set, the process must be killed at that point. resume returns the
-// approvals for which the turn waits.
+// resume starts a process that resumes the turn. If kill is set, the process must kill
+// itself at that point. Otherwise the turn must end with the given reason. resume returns
+// the approvals that the turn waits for.
 func (p *plot) resume(t testing.TB, kill string, end belay.EndReason) []belay.Approval {
 	t.Helper()
 	c := p.start(t, part{Role: "resume", OnAsk: belay.AskPark, Kill: kill})
@@ -353,7 +354,7 @@ func (p *plot) start(t testing.TB, role part) *process {
 	return c
 }
 
-// next reads lines of the process until the expected one.
+// next reads lines of the process until a line matches is, and returns that line.
 func (c *process) next(t testing.TB, is func(line) bool) line {
 	t.Helper()
 	for c.out.Scan() {
@@ -365,7 +366,7 @@ func (c *process) next(t testing.TB, is func(line) bool) line {
 			return l
 		}
 	}
-	_ = c.cmd.Wait() // then the process's error output is complete
+	_ = c.cmd.Wait() // after Wait, c.errs has the whole error output
 	c.over = true
 	t.Fatalf("the child ended too soon: %v\n%s", c.out.Err(), c.errs)
 	return line{}

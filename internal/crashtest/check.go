@@ -92,7 +92,8 @@ func words(m *belay.Message) []string {
 }
 
 // check compares the final state with the requirements. said has the acknowledged writes.
-// undisturbed is the transcript of a run without a kill. Both are nil for that run itself.
+// undisturbed is the transcript of a run without a kill. Both are nil when check is
+// called for the run without a kill.
 func (f *found) check(t testing.TB, said *child, undisturbed []string) {
 	t.Helper()
 	if f.info.Held || f.info.State.Turn != nil || f.info.State.Last != belay.EndTurn {
@@ -116,7 +117,7 @@ func (f *found) check(t testing.TB, said *child, undisturbed []string) {
 }
 
 // checkApprovals checks the two questions. A person decided the first question for the
-// whole session, and this decision also answered the second.
+// whole session, and this decision also answered the second question.
 func (f *found) checkApprovals(t testing.TB) {
 	t.Helper()
 	if len(f.approvals) != 2 || len(f.info.State.Grants) != 1 {

@@ -26,8 +26,8 @@ func TestSQLite(t *testing.T) {
 	crashtest.Run(t, open, false)
 }
 
-// A process may be killed while a person is asked. The question stays, other processes
-// decide, and others continue the turn.
+// A process may be killed while a person is asked. The question stays pending, other
+// processes decide, and others continue the turn.
 //
 // SPEC P-08, P-09, P-10
 func TestSQLiteApprovals(t *testing.T) {

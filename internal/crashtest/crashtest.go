@@ -38,8 +38,8 @@ const (
 // patience is the timeout of a child, so that a test cannot hang.
 const patience = 3 * time.Minute
 
-// Child runs the part of a child and exits, if this process is a child. Otherwise it
-// returns at once. Call it first in TestMain.
+// If this process is a child, Child runs the child's part and exits. Otherwise it returns
+// at once. Call it first in TestMain.
 func Child(open Open) {
 	dir := os.Getenv(childDir)
 	if dir == "" {
@@ -62,7 +62,7 @@ func Child(open Open) {
 	os.Exit(0)
 }
 
-// die kills this process, as a power failure does.
+// die kills this process at once, without any cleanup.
 func die() {
 	if self, err := os.FindProcess(os.Getpid()); err == nil {
 		_ = self.Kill()
@@ -91,8 +91,8 @@ func live(ctx context.Context, open Open, dir, kill string) error {
 	return errors.Join(agent.Close(ctx), opened.Close())
 }
 
-// tell runs the turn, or resumes it if it was interrupted. The turn parks once, and tell
-// makes a decision for the whole session.
+// tell runs the turn, or resumes it if it was interrupted. When the turn parks, tell
+// approves the call for the whole session. So the turn parks only once.
 func tell(ctx context.Context, agent *belay.Agent, inbox belay.ListStore) error {
 	s := agent.Session(session)
 	for {
@@ -152,8 +152,8 @@ func work(ctx context.Context, agent *belay.Agent, q hook.Queue) error {
 // child is a process that has ended.
 type child struct {
 	points   []string
-	messages []*belay.Message // messages that were acknowledged
-	runs     []hook.Run       // records that were acknowledged
+	messages []*belay.Message // messages whose commit was acknowledged
+	runs     []hook.Run       // records whose commit was acknowledged
 	killed   bool
 }
 
@@ -189,8 +189,9 @@ func start(t testing.TB, dir, kill string) *child {
 	return c
 }
 
-// Run tests a store. If twice is set, the process that resumes is also killed, after its
-// first commit, and a third process finishes the story.
+// Run tests a store: it kills a process at each point, and another process must finish
+// the story. If twice is true, Run also kills the second process after its first commit,
+// and a third process must finish the story.
 func Run(t *testing.T, open Open, twice bool) {
 	t.Helper()
 	dir := t.TempDir()

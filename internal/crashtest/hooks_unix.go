@@ -25,14 +25,14 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// RunHooks kills a process while hooks of every execution and kind run, at each of the
-// phases. It then checks that the journal has a record of each hook that began, with the
-// state interrupted. Then it resumes the turn, and a hook that runs again must have attempt
-// 2.
+// RunHooks kills a process while hooks of every kind and execution are running, once for
+// each phase. After a restart, the journal must have a record of each hook that began,
+// with the state interrupted. Then RunHooks resumes the turn. If a hook runs again, its
+// new record must have attempt 2.
 //
 // Hooks that can run at the same time run together, so that one kill is enough for all of
-// them. A hook that blocks the turn runs alone. Each phase is tested with one kind of
-// blocking hook or, if all is set, with every kind.
+// them. A hook that blocks the turn runs alone. If all is true, each phase is tested with
+// every kind of blocking hook, otherwise with one kind.
 func RunHooks(t *testing.T, open Open, phases []hook.AnyPhase, all bool) {
 	t.Helper()
 	for i, phase := range phases {
@@ -53,9 +53,9 @@ func RunHooks(t *testing.T, open Open, phases []hook.AnyPhase, all bool) {
 	}
 }
 
-// again lists the phases that fire again when a turn that was interrupted there is resumed.
-// The other phases do not. Some fire before the message is stored, so that there is no turn
-// to resume. Some fire outside of turns, and some fire only once.
+// again lists the phases that fire again when a turn that was interrupted there is
+// resumed. The other phases do not fire again: they fire before the message is stored (so
+// that there is no turn to resume), outside of turns, or only once.
 var again = []hook.AnyPhase{
 	belay.ModelPre, belay.ToolPre, belay.ApprovalRequest, belay.ToolPost, belay.ToolDenied, belay.TurnStop, belay.TurnPreCompaction, belay.TurnPostTurn, belay.Error,
 }
@@ -73,10 +73,10 @@ func runHookStory(t *testing.T, open Open, story hookStory) {
 		want[h.id] = h
 	}
 	kill := startInside(t, dir, story, hall, want)
-	checkBegun(t, openFor(t, open, dir), story.Phase, want, hook.Started) // the records of a running process do not change
+	checkBegun(t, openFor(t, open, dir), story.Phase, want, hook.Started) // another process that opens the store does not change the records of a running process
 	kill()
 
-	opened := openFor(t, open, dir) // this is the next start of a process
+	opened := openFor(t, open, dir) // opening the store is what the next process does first
 	first := checkBegun(t, opened, story.Phase, want, hook.Interrupted)
 	for run, err := range opened.Journal().(hook.ListJournal).List(t.Context(), hook.Filter{States: []hook.State{hook.Started}}) {
 		t.Errorf("after a restart this run is started: %+v, %v", run, err)
@@ -203,8 +203,8 @@ func runsAt(t *testing.T, s Store, phase string) (all []hook.Run) {
 	return all
 }
 
-// resumeHooks resumes the turn in this process and does the remaining work. It starts the
-// turn if the first process had not stored it.
+// resumeHooks resumes the turn in this process and does the remaining work. If the first
+// process had not stored the turn, it starts a new turn.
 func resumeHooks(t *testing.T, s Store, dir string, story hookStory) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -264,7 +264,7 @@ func newHall(t *testing.T, dir string) *hall {
 	return h
 }
 
-// open releases all hooks: those of the killed process, and those that begin later.
+// open releases all hooks: hooks of the killed process, and hooks that begin later.
 func (h *hall) open(t *testing.T) {
 	t.Helper()
 	h.leave()

@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay/internal/crashtest"
 )
 
-// A process may be killed while any hook runs. The journal has the hook's record, which
-// becomes interrupted. A hook that runs again has the next attempt number.
+// A process may be killed while any hook runs. The journal has the hook's record, and its
+// state becomes interrupted. A hook that runs again has the next attempt number.
 //
 // SPEC J-01, J-04
 func TestSQLiteHooks(t *testing.T) {

@@ -21,8 +21,8 @@ import (
 // hookStory is a turn whose hooks are all at one phase.
 type hookStory struct {
 	Phase string `json:"phase"`
-	// Blocking is the kind of the only hook, which blocks the turn. If it is empty, the
-	// story has all hooks that can run at the same time.
+	// If Blocking is set, the story has one hook of this kind, which blocks the turn. If
+	// Blocking is empty, the story has all hooks that can run at the same time.
 	Blocking hook.HandlerKind `json:"blocking,omitempty"`
 	// URL is the address of the webhooks.
 	URL string `json:"url"`
@@ -57,7 +57,7 @@ func (s hookStory) hooks() (all []storyHook) {
 		add(kind, hook.Deadline, "deadline", "execution: deadline")
 	}
 	if phase.Info().Kind == hook.Gate {
-		return all // a gate must be waited for, so it has no detached hooks
+		return all // the turn waits for every hook of a gate, so a gate has no detached hooks
 	}
 	// The negative priorities start these hooks first, so that they do not wait for the
 	// others.
@@ -68,8 +68,8 @@ func (s hookStory) hooks() (all []storyHook) {
 	return all
 }
 
-// These are the programs of command and worker hooks. They report that they have begun, and
-// wait for a line.
+// These are the programs of command and worker hooks. They write their id to the pipe
+// inside, and then wait for a line from the pipe gate.
 const (
 	commandHook = "echo \"$1\" > inside\nread -r line < gate\n"
 	workerHook  = `while read -r call; do
@@ -269,8 +269,8 @@ func (s *stage) take(ctx context.Context) error {
 	return nil
 }
 
-// playHooks is the process that is killed. It runs the turn, and its hooks in Go never
-// return.
+// playHooks is the main function of the process that will be killed. It runs the turn.
+// Its hooks in Go never return.
 func playHooks(ctx context.Context, open Open, dir, story string) error {
 	var s hookStory
 	if err := json.Unmarshal([]byte(story), &s); err != nil {

@@ -21,8 +21,9 @@ type tripwire struct {
 	seen map[string]int
 }
 
-// line is a line of a child's standard output. The parent knows only these lines about the
-// child. Everything in the lines before the kill counts as acknowledged.
+// line is a line of a child's standard output. The parent learns about the child only
+// through these lines. A write counts as acknowledged if a line before the kill reports
+// it.
 type line struct {
 	Point    string           `json:"point,omitempty"`
 	Messages []*belay.Message `json:"messages,omitempty"`
@@ -64,7 +65,7 @@ type store struct {
 	wire *tripwire
 }
 
-// Open is a write, because it holds the session.
+// Open passes points too, because it writes the hold on the session.
 func (s *store) Open(ctx context.Context, id string) (*belay.Stored, error) {
 	s.wire.pass("before a hold")
 	stored, err := s.JournalStore.Open(ctx, id)
@@ -72,7 +73,7 @@ func (s *store) Open(ctx context.Context, id string) (*belay.Stored, error) {
 	return stored, err
 }
 
-// Release is a write, because it ends the hold.
+// Release passes points too, because it removes the hold.
 func (s *store) Release(ctx context.Context, id string, epoch int64) error {
 	s.wire.pass("before a release")
 	err := s.JournalStore.Release(ctx, id, epoch)
@@ -80,7 +81,7 @@ func (s *store) Release(ctx context.Context, id string, epoch int64) error {
 	return err
 }
 
-// Decide is the write of a person's decision.
+// Decide passes points too, because it writes a person's decision.
 func (s *store) Decide(ctx context.Context, d belay.Decision) (belay.Approval, error) {
 	s.wire.pass("before a decision")
 	a, err := s.JournalStore.Decide(ctx, d)

@@ -8,7 +8,7 @@ import (
 	"github.com/belay-run/belay/internal/crashtest"
 )
 
-// In this test, the process that resumes is killed too.
+// Like TestSQLite, but the test also kills the process that resumes the turn.
 //
 // SPEC L-01, J-03, J-04, J-05
 func TestSoakSQLiteTwice(t *testing.T) {

@@ -16,7 +16,8 @@ import (
 
 const session = "story"
 
-// effect appends a line to the file "effects". A line is written in one call.
+// effect appends a line to the file "effects". It writes the line with one call of write,
+// so that lines do not mix.
 func effect(dir, what string) error {
 	f, err := os.OpenFile(filepath.Join(dir, "effects"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // the directory is the test's own
 	if err != nil {

@@ -32,7 +32,7 @@ func hooks(root *os.Root) []hook.Subscription {
 		belay.TurnPrePolicy.On("team-policy", limitFiles(20), nil),
 		belay.TurnPrePolicy.On("friday-policy", limitFiles(3), nil),
 
-		// These two wait for something slow, so they run at the same time.
+		// These two hooks wait for something slow, so they run at the same time.
 		belay.TurnPrePromptContext.On("git-status", lookUp(40*time.Millisecond, "git", "branch main, 2 files changed"),
 			&hook.Options{Concurrent: true}),
 		belay.TurnPrePromptContext.On("open-issues", lookUp(60*time.Millisecond, "issues", "issue 7: the changelog is untidy"),
@@ -112,8 +112,8 @@ func stayInside(_ context.Context, call belay.ToolCall) (belay.ToolVerdict, erro
 	return belay.Pass, nil
 }
 
-// newScanner returns a hook that hangs the first time. It then returns only when the
-// runtime abandons it.
+// newScanner returns a hook that hangs when it is called for the first time. That call
+// returns only when the runtime abandons it.
 func newScanner() hook.Handler[belay.ToolCall, belay.ToolVerdict] {
 	var works atomic.Bool
 	return func(ctx context.Context, _ belay.ToolCall) (belay.ToolVerdict, error) {

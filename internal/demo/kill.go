@@ -65,7 +65,7 @@ func (t *tour) beVictim(ctx context.Context, dir string) error {
 	return errors.Join(err, t.leave(context.WithoutCancel(ctx)))
 }
 
-// turn runs the turn in a second process, and kills that process on the way.
+// turn runs the turn in a second process, and kills that process during the turn.
 func (t *tour) turn(ctx context.Context) {
 	t.heading("A turn, as it happens")
 	self, err := os.Executable()

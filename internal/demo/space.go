@@ -15,8 +15,9 @@ import (
 	"github.com/belay-run/belay/space"
 )
 
-// spaceFiles are the files of a space. It has the same rule as a command and as a worker, a
-// rule that rewrites, and a rule in shadow mode: Belay records its answer and ignores it.
+// spaceFiles are the files of a space. The space has one rule twice: as a command and as
+// a worker. It also has a rule that rewrites, and a rule in shadow mode. In shadow mode,
+// Belay records the rule's answer and ignores it.
 var spaceFiles = map[string]string{
 	"manifest.json": `{"id": "house", "name": "House rules", "version": "1.0.0"}`,
 	"hooks/rules.yaml": `hooks:

@@ -1,6 +1,6 @@
 // Package frontmatter reads the YAML mapping at the beginning of Markdown files. It keeps
-// the line of every value, so that errors can name it. It tolerates and reports mistakes
-// whose meaning is clear, because other people's files often have them.
+// the line of every value, so that errors can name the line. It tolerates and reports
+// mistakes whose meaning is clear, because other people's files often have them.
 //
 // A small reader reads simple files, which are the most common. A YAML library reads the
 // others.

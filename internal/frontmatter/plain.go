@@ -6,7 +6,7 @@ import (
 
 // readPlain reads simple frontmatter: top-level keys with one value each, unquoted or
 // simply quoted, lists of such values, and mappings of one level. It reports false for
-// anything else. YAML has many rules, and the result must be the same as with all of them.
+// anything else. The result must be the same as that of a complete YAML parser.
 func readPlain(head string, line int) ([]Field, bool) {
 	p := plain{rest: head, line: line - 1}
 	p.next()

@@ -12,7 +12,8 @@ import (
 // depth limits how deep values may be nested.
 const depth = 16
 
-// intricacy limits the number of lines plus opening characters in a text.
+// intricacy limits how many lines a text may have, together with the characters that can
+// begin a nested value, such as [ and -.
 const intricacy = 4096
 
 // readYAML reads any YAML mapping. line is the number of its first line in the file.
@@ -171,9 +172,9 @@ func (c conversion) mapping(v Value, values []*ast.MappingValueNode, level int) 
 }
 
 // quoteColons puts quotes around top-level values that contain a colon, such as
-// "description: Use when: ...". YAML rejects such values. It also returns their line
-// numbers. It joins a value of several lines and adds empty lines, so that later lines keep
-// their numbers.
+// "description: Use when: ...". YAML rejects such values. quoteColons also returns the
+// line numbers of these values. It joins a value of several lines and adds empty lines,
+// so that later lines keep their numbers.
 func quoteColons(head string, line int) (text string, at []int) {
 	lines := strings.Split(strings.ReplaceAll(head, "\r\n", "\n"), "\n")
 	for i := range lines {

@@ -10,8 +10,8 @@ const (
 	// limit is the maximum factor for four times the input. Linear work takes 4 times as
 	// long, quadratic work 16 times. The limit leaves room for caches and a busy machine.
 	limit = 9
-	// floor is the shortest time that counts, in seconds. Shorter times depend more on the
-	// machine than on the work.
+	// floor is the least time for n items, in seconds. Linear uses it instead of a
+	// shorter time, which would depend more on the machine than on the work.
 	floor = 0.04
 	// rounds is how often a measurement is repeated before it counts as a failure. Linear
 	// compares the shortest time of each size, because other load only makes the work

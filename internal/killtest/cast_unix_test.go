@@ -25,7 +25,7 @@ import (
 const (
 	toolSend = "send"
 	toolLook = "look"
-	toolSlow = "slow" // takes so long that finished results of other calls must be stored before it ends
+	toolSlow = "slow" // slower than the time after which finished results of other calls must be stored
 )
 
 // taskOf returns the message of a turn. The message alone determines what happens in the
@@ -54,8 +54,8 @@ func chance(name string) *rand.Rand {
 	return rand.New(rand.NewPCG(h.Sum64(), 1))
 }
 
-// plan returns the tools that a task calls in each step. After the last step the model ends
-// the turn. Most tasks have a slow call together with fast ones.
+// plan returns the tools that a task calls in each step. After the last step the model
+// ends the turn. Most steps have a slow call together with fast calls.
 func plan(task string) [][]string {
 	r := chance(task)
 	steps := make([][]string, 1+r.IntN(2))
@@ -107,7 +107,7 @@ func (m model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.C
 	}
 }
 
-// pause waits for less than most milliseconds. The name determines how long.
+// pause waits for less than most milliseconds. The time depends only on the name.
 func pause(ctx context.Context, most int, name string) error {
 	timer := time.NewTimer(time.Duration(chance(name).IntN(most)) * time.Millisecond)
 	defer timer.Stop()
@@ -136,7 +136,7 @@ func (p *part) tool(name string, least time.Duration) belay.Tool {
 	}, traits)
 }
 
-// agent makes the agent and loads the hooks of the file.
+// agent makes the agent and installs the hooks of the hooks file.
 func (p *part) agent(store belay.Store) (*belay.Agent, *declare.Set, error) {
 	agent, err := belay.New(model{p}, &belay.Options{
 		Store: store, Tools: []belay.Tool{p.tool(toolSend, 0), p.tool(toolLook, 0), p.tool(toolSlow, 500*time.Millisecond)},
@@ -166,8 +166,8 @@ type declaredHook struct {
 
 // The checks use these hooks. The turn waits for all of them.
 const (
-	gate     = "command-gate"     // checks calls; the response with the calls is already paid for
-	stop     = "webhook-stop"     // checks the last response
+	gate     = "command-gate"     // a slow gate for calls: by then the response has cost money
+	stop     = "webhook-stop"     // a slow gate for the last response
 	observer = "webhook-deadline" // runs after a response and before its calls
 	post     = "webhook-post"     // runs after a tool and before its result is used
 )
@@ -186,7 +186,8 @@ var hooks = []declaredHook{
 	{"command-job", belay.TurnPostTurn.Name(), hook.HandlerCommand, hook.Background, 60 * time.Millisecond},
 }
 
-// script is a command hook. It records its beginning and its end, with its input.
+// script is a command hook. It writes its beginning and its end to the log, with its
+// input.
 const script = `#!/bin/sh
 read -r envelope
 printf '{"kind":"hook_begin","hook":"%s","envelope":%s}\n' "$1" "$envelope" >> "$2" && sync "$2"
@@ -232,7 +233,7 @@ func (p *part) declare() error {
 	return err
 }
 
-// answer runs a worker hook or a webhook: it records the beginning and the end.
+// answer runs a worker hook or a webhook: it writes the beginning and the end to the log.
 func (p *part) answer(h declaredHook, e *worker.Envelope) error {
 	if err := note(p.log(), &entry{Kind: logHookBegin, Hook: h.id, Envelope: e}); err != nil {
 		return err

@@ -67,8 +67,8 @@ func (w *world) turnsEnd() (broken []string) {
 	return broken
 }
 
-// messagesStay checks that each submitted message is in its session once. If a reader saw a
-// response or the end of a turn, it must be stored.
+// messagesStay checks that each submitted message is in its session once. If a reader of
+// the stream saw a response or the end of a turn, this must be stored.
 func (w *world) messagesStay() (broken []string) {
 	said, final := make(map[string]int), make(map[string]int)
 	for _, messages := range w.messages {
@@ -103,7 +103,7 @@ func (w *world) messagesStay() (broken []string) {
 }
 
 // callsAnswered checks that each call is done, and that the next message has exactly one
-// result for it, which is the stored one.
+// result for the call.
 func (w *world) callsAnswered() (broken []string) {
 	for id, messages := range w.messages {
 		for i, m := range messages {
@@ -132,8 +132,8 @@ func (w *world) callsAnswered() (broken []string) {
 	return broken
 }
 
-// runsOnce checks that no tool began twice, unless it is idempotent, and that every call
-// with a result did begin.
+// runsOnce checks that no call of a tool that is not idempotent began twice, and that
+// every call with a result of its tool did begin.
 func (w *world) runsOnce() (broken []string) {
 	began := make(map[string]int)
 	for _, e := range w.log {
@@ -154,12 +154,13 @@ func (w *world) runsOnce() (broken []string) {
 	return broken
 }
 
-// enough is the number of ticks after which a finished result must be stored. A tick takes
-// at least 10 ms, and the time of a write to the disk. The promise is 50 ms and a commit.
+// enough is the number of ticks after which a finished result must be stored. A tick
+// takes at least 10 ms plus a write to the disk. Belay promises to store a result after
+// 50 ms plus a commit.
 const enough = 15
 
-// resultsKept checks that a result that tool.post has seen is stored, if the process lived
-// long enough after that.
+// resultsKept checks that a result that tool.post has seen is stored, if the process then
+// lived for enough ticks.
 func (w *world) resultsKept() (broken []string) {
 	for i, e := range w.log {
 		if e.Kind != logToolEnd {
@@ -186,9 +187,8 @@ func (w *world) resultsKept() (broken []string) {
 	return broken
 }
 
-// toldExactly checks that no result says that a call may have run if the call certainly
-// never began. This is certain if the process was killed in model.post, which runs before
-// all calls.
+// toldExactly checks that no result says that a call may have run, although the call
+// certainly never began. See neverBegan.
 func (w *world) toldExactly() (broken []string) {
 	for _, messages := range w.messages {
 		for _, m := range messages {
@@ -203,7 +203,8 @@ func (w *world) toldExactly() (broken []string) {
 }
 
 // neverBegan reports whether a call certainly never began: the log has no start of its
-// tool, and the only process that could have run the call was killed in model.post.
+// tool, and the only process that could have run the call was killed in model.post, which
+// runs before all calls.
 func (w *world) neverBegan(m *belay.Message, id string) bool {
 	task, step := origin(id)
 	asked, killed, seen := 0, 0, false
@@ -224,14 +225,14 @@ func (w *world) neverBegan(m *belay.Message, id string) bool {
 	return false
 }
 
-// place says which hook ran, in which turn and step.
+// place identifies a hook in a turn and step.
 type place struct {
 	hook, turn string
 	step       int
 }
 
-// hooksRecorded checks that each hook outside the process has at least as many records as
-// starts in the log.
+// hooksRecorded checks hooks that run outside the process. For each start of a hook in
+// the log, the journal must have a record.
 func (w *world) hooksRecorded() (broken []string) {
 	began, known := make(map[place]int), make(map[place]int)
 	for _, e := range w.log {
@@ -244,7 +245,7 @@ func (w *world) hooksRecorded() (broken []string) {
 		background[h.id] = h.execution == hook.Background
 	}
 	for _, r := range w.runs {
-		if !background[r.hook] || r.job != "" { // other records of background work only say that it was queued
+		if !background[r.hook] || r.job != "" { // a record of background work without a job only says that the work was queued
 			known[place{r.hook, r.turn, r.step}]++
 		}
 	}
@@ -344,8 +345,8 @@ func (w *world) usageAdds() (broken []string) {
 // callID returns the id of the call in the hook's input.
 func (e *entry) callID() string { return e.input().ID }
 
-// endText returns the response in the input of turn.stop, in the form of a call's id, or
-// "".
+// endText returns the last response of a task in the form of a call's id, if the entry is
+// from a hook of turn.stop. Otherwise it returns "".
 func (e *entry) endText() string {
 	if text, ok := strings.CutPrefix(e.input().Text, "done "); ok && e.Envelope.Phase == belay.TurnStop.Name() {
 		return text + "-0-end"

@@ -24,8 +24,8 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// childPart is an environment variable. The tests start their own binary again, and the
-// variable says what it does then.
+// childPart is an environment variable. The tests start their own binary again as a
+// child. The variable has the child's part as JSON.
 const childPart = "BELAY_KILL_TEST"
 
 // These are the roles of a child.
@@ -38,8 +38,8 @@ const (
 // part is the task of a child.
 type part struct {
 	Role string `json:"role"`
-	// Dir holds the log of effects and the hooks. It also holds the store, unless DSN is
-	// set.
+	// Dir is a directory with the log of effects and the hooks. It also contains the store
+	// if DSN is empty.
 	Dir  string `json:"dir"`
 	DSN  string `json:"dsn,omitempty"`
 	Life int    `json:"life,omitempty"`
@@ -126,9 +126,9 @@ const tickTime = 10 * time.Millisecond
 // takeover is the time after which workers on PostgreSQL take over turns of a dead process.
 const takeover = 1500 * time.Millisecond
 
-// tick repeatedly writes a line to the log on disk and a byte to standard output. Ticks
-// measure how much a process could do: on a busy machine or a slow disk, ticks are as late
-// as everything else.
+// tick repeatedly writes a line to the log on disk and a byte to standard output. The
+// tests count ticks instead of time, because a busy machine or a slow disk delays ticks
+// as much as everything else.
 func (p *part) tick(ctx context.Context) {
 	often := time.NewTicker(tickTime)
 	defer often.Stop()

@@ -15,7 +15,7 @@ import (
 
 // These are the kinds of entries in the log of effects.
 const (
-	logSubmitted = "submitted"  // a message was accepted
+	logSubmitted = "submitted"  // the store has accepted a message
 	logTick      = "tick"       // the process had time for another small write to the disk
 	logKilled    = "killed"     // the process was killed
 	logAsked     = "asked"      // the model got a request
@@ -30,8 +30,8 @@ const (
 // entry is a line of the log.
 type entry struct {
 	Kind string `json:"kind"`
-	// Life is the number of the process that wrote the entry. It is 0 for a process that is
-	// not killed.
+	// Life is the number of the process that wrote the entry. It is 0 for the test process
+	// itself and for hooks.
 	Life    int    `json:"life,omitempty"`
 	Session string `json:"session,omitempty"`
 	// Task is the user's message. Step is the number of the model's response to it.
@@ -44,8 +44,8 @@ type entry struct {
 	Envelope *worker.Envelope `json:"envelope,omitempty"`
 }
 
-// note appends an entry to the log and returns when the entry is on the disk. Processes may
-// write at the same time, because an append is one write.
+// note appends an entry to the log and returns when the entry is on the disk. Several
+// processes may append at the same time, because each entry is a single write.
 func note(file string, e *entry) error {
 	line, err := json.Marshal(e)
 	if err != nil {

@@ -4,8 +4,8 @@ package killtest_test
 
 import "testing"
 
-// A process that runs turns is killed at random times. Everything that it had acknowledged,
-// done and paid for must be stored. TestSoakKills is the long form.
+// A process that runs turns is killed at random times. The rules in check_unix_test.go
+// must hold. TestSoakKills does the same for longer.
 //
 // SPEC L-01, L-02, L-07, J-01, J-04, J-05
 func TestKills(t *testing.T) {

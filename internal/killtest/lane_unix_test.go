@@ -51,7 +51,7 @@ type lane struct {
 	sent  map[string]int // number of submitted messages by session
 }
 
-// newLane makes a lane. The name of the test is part of the seed.
+// newLane makes a lane. Its random choices depend on the seed and the name of the test.
 func newLane(t *testing.T, seed uint64, role, dsn string) *lane {
 	t.Helper()
 	l := &lane{t: t, part: part{Role: role, Dir: t.TempDir(), DSN: dsn}, sent: make(map[string]int)}
@@ -102,7 +102,7 @@ func (c *life) Write(text []byte) (int, error) {
 	for range text {
 		select {
 		case c.ticks <- struct{}{}:
-		default: // more ticks than the test waits for
+		default: // the channel is full: the test does not wait for so many ticks
 		}
 	}
 	return len(text), nil
@@ -135,11 +135,11 @@ func (l *lane) start() *life {
 	return c
 }
 
-// longest is the maximum number of ticks before a kill. A turn takes about that long.
+// longest is the maximum number of ticks before a kill. A turn takes about as many ticks.
 const longest = 75
 
-// live lets a process live for a random time. Usually that is a number of ticks. Sometimes
-// it is so short that the process is killed while it starts.
+// live waits for a random time before the process is killed: usually some ticks,
+// sometimes so little time that the process is still starting.
 func (l *lane) live(c *life) {
 	l.t.Helper()
 	if l.rand.IntN(6) == 0 {
@@ -195,8 +195,8 @@ func (l *lane) end(c *life) {
 	}
 }
 
-// run starts and kills a process that runs the turns of one session, the given number of
-// times. The next process may then finish.
+// run starts a process that runs the turns of one session, and kills it, the given number
+// of times. The last process may finish.
 func (l *lane) run(kills int) {
 	l.t.Helper()
 	for range kills {
@@ -210,7 +210,7 @@ func (l *lane) run(kills int) {
 	l.end(l.start())
 }
 
-// serve kills random workers, the given number of times. Before each kill it submits new
+// serve kills a random worker, the given number of times. Before each kill it submits
 // messages.
 func (l *lane) serve(workers, sessions, kills int) {
 	l.t.Helper()
@@ -227,7 +227,7 @@ func (l *lane) serve(workers, sessions, kills int) {
 	}()
 	all := make([]*life, workers)
 	for range kills {
-		for n := l.left(ctx, s); n < 2*workers+1; n++ { // more messages would only wait
+		for n := l.left(ctx, s); n < 2*workers+1; n++ { // the workers cannot run more turns at once
 			l.submit(ctx, s, "s"+strconv.Itoa(l.rand.IntN(sessions)))
 		}
 		i := l.rand.IntN(workers)

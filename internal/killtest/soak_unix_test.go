@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay/internal/pgtest"
 )
 
-// TestSoakKills is TestKills for a longer time, and also on PostgreSQL with several
-// workers.
+// TestSoakKills is like TestKills, but longer, and also with several workers on
+// PostgreSQL.
 //
 // SPEC L-01, L-02, L-07, J-01, J-04, J-05
 func TestSoakKills(t *testing.T) {

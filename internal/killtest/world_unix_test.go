@@ -100,8 +100,9 @@ func (l *lane) look(t *testing.T) *world {
 	return w
 }
 
-// startOnce opens and closes the store, which settles what dead processes left. On
-// PostgreSQL, a process counts as dead only after the takeover time.
+// startOnce opens and closes the store. Opening the store marks the unfinished work of
+// dead processes as interrupted. On PostgreSQL, a process counts as dead only after the
+// takeover time.
 func (l *lane) startOnce(t *testing.T, db *sql.DB) {
 	t.Helper()
 	often := time.NewTicker(takeover / 5)
@@ -124,7 +125,7 @@ func (l *lane) startOnce(t *testing.T, db *sql.DB) {
 		select {
 		case <-often.C:
 		case <-over:
-			return // an invariant reports this
+			return // the invariant about final records reports the failure
 		}
 	}
 }

@@ -59,7 +59,8 @@ func Split(fields []Field) (about string, rest []Field) {
 }
 
 // value returns the text of a field, or "" if the field is not a text. If a key occurs
-// several times, the last value counts, because a tool decodes the input in the same way.
+// several times, value returns the last one, because a tool decodes the input in the same
+// way.
 func value(fields []Field, key string) string {
 	for _, f := range slices.Backward(fields) {
 		if f.Key == key {

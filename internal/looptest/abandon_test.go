@@ -14,7 +14,8 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// keeper is a tool that parks its calls and records which calls are abandoned.
+// keeper is a tool that parks its calls and records the calls for which Abandon is
+// called.
 type keeper struct {
 	belay.Tool
 

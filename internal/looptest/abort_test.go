@@ -52,8 +52,9 @@ func TestAbortAtEveryEvent(t *testing.T) {
 	}
 }
 
-// abortAt aborts a rich turn at one of its events. late means that the turn may end
-// normally before it sees the abort.
+// abortAt aborts a rich turn at one of its events. If late is true, the turn may end
+// normally before it sees the abort. If leave is true, the reader leaves the stream;
+// otherwise the context is cancelled.
 func abortAt(t *testing.T, at int, late, leave bool) {
 	r := newRich(t, nil)
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -107,8 +108,7 @@ func abortAt(t *testing.T, at int, late, leave bool) {
 	}
 }
 
-// A turn can also be aborted while one of its phases runs. Later phases see the abort, and
-// the end phases still fire.
+// A turn can also be aborted while hooks of a phase run. The end phases still fire.
 //
 // SPEC L-05
 func TestAbortAtEveryPhase(t *testing.T) {
@@ -116,7 +116,7 @@ func TestAbortAtEveryPhase(t *testing.T) {
 	for _, p := range everyPhase() {
 		switch p.Name() {
 		case "subagent.start", "subagent.stop", "error", "turn.post_turn", "session.end":
-			continue // these phases fire only after the turn has ended
+			continue // this turn does not fire the phase, or fires it only after its end
 		}
 		t.Run(p.Name(), func(t *testing.T) {
 			t.Parallel()
@@ -144,8 +144,8 @@ func TestAbortAtEveryPhase(t *testing.T) {
 	}
 }
 
-// If a turn is aborted, it cancels its running tools, and their results say so. The turn
-// waits for a tool that must finish.
+// If a turn is aborted, it cancels its running tools, and their results say that they
+// were aborted. The turn waits for a tool that must finish.
 //
 // SPEC T-10
 func TestAbortWhileToolsRun(t *testing.T) {

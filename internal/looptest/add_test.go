@@ -17,7 +17,7 @@ import (
 // everything is an extension that adds one thing of each kind.
 type everything struct {
 	*subsystem
-	clash string // the kind of thing for which it uses a name that the agent already has
+	clash string // the kind of thing that gets a name that the agent already uses
 	ended chan struct{}
 	over  bool
 }
@@ -162,7 +162,8 @@ func TestAnAgentClosesWhatWasAdded(t *testing.T) {
 	}
 }
 
-// If an extension cannot be added, nothing of it remains, wherever the failure happens.
+// If an extension cannot be added, the agent is the same as before, wherever the failure
+// happens.
 //
 // SPEC E-11
 func TestExtensionsAreAddedAsAWhole(t *testing.T) {

@@ -364,8 +364,8 @@ func TestScopesAreReadAnew(t *testing.T) {
 	}
 }
 
-// A detached hook can schedule a job while the agent is closing. The job is performed, and
-// the worker ends.
+// A detached hook can schedule a job while the agent is closing. The job still runs, and
+// then the worker ends.
 func TestJobsThatComeDuringClose(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"first", "second"} { // with a worker that already runs, and without one

@@ -14,7 +14,7 @@ import (
 )
 
 // A turn that must return a typed answer can be parked and resumed, also by another agent
-// with the same store. It then still returns the answer.
+// with the same store. ResumeAnswer then returns the answer.
 //
 // SPEC L-12, L-10
 func TestAnswerSurvivesParking(t *testing.T) {
@@ -62,7 +62,7 @@ func TestAnswerSurvivesParking(t *testing.T) {
 	}
 }
 
-// formatModel is a scripted model that can restrict its response to a schema.
+// formatModel is a scripted model that claims to support structured output.
 type formatModel struct{ *scripted.Model }
 
 func (formatModel) CheckSettings(*belay.Request) error { return nil }

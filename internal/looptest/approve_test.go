@@ -21,8 +21,8 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// everyCallAsks returns options of an agent that needs approval for every call. Its tool
-// returns its input and notes that it ran.
+// everyCallAsks returns options of an agent that needs approval for every call. The tool
+// act returns its input and notes its run in the diary.
 func everyCallAsks(d *diary, mode belay.AskMode) *belay.Options {
 	return &belay.Options{
 		OnAsk: mode,
@@ -99,7 +99,7 @@ func TestApproverDecides(t *testing.T) {
 					t.Errorf("the approval is %+v", q)
 				}
 				onlyResult(t, session)
-				<-time.After(48 * time.Hour) // wait for the last approver, which answers too late
+				<-time.After(48 * time.Hour) // let the approver that answers too late return, so that its goroutine ends
 			})
 		})
 	}
@@ -408,8 +408,8 @@ func TestApprovalHashIsCanonical(t *testing.T) {
 	}
 }
 
-// A resumed call is recorded as started before it runs. If the process then ends, the call
-// runs again only if it is idempotent, and no person is asked twice.
+// An approved call is stored as started before it runs. If the process ends during the
+// call, the call runs again only if its tool is idempotent. Nobody is asked again.
 //
 // SPEC L-01, T-01
 func TestApprovedCallThatIsInterrupted(t *testing.T) {

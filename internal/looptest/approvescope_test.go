@@ -18,9 +18,10 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// ruleFloor is a floor for tests. The input of a call has a field "by" with the name of the
-// rule that asks about the call. "" passes and "deny" denies. Its patterns have the form
-// TOOL(PREFIX*) and match the field "do".
+// ruleFloor is a floor for tests. The input of a call has a field "by" with the name of
+// the rule that asks about the call. If the field is "", the call passes. If it is
+// "deny", the call is denied. Its patterns have the form TOOL(PREFIX*) and match the
+// field "do".
 type ruleFloor struct{}
 
 type ruled struct{ By, Do string }
@@ -64,7 +65,7 @@ func (ruleFloor) Covers(_ context.Context, pattern string, call belay.ToolCall) 
 	return tool == call.Tool() && strings.HasPrefix(in.Do, prefix), nil
 }
 
-// does returns the input of a call that rule by asks about.
+// does returns the input of a call. The rule by asks about this call.
 func does(by, what string) string { return fmt.Sprintf(`{"by":%q,"do":%q}`, by, what) }
 
 func pattern(text string) belay.ApprovalScope {
@@ -99,8 +100,8 @@ func scopeOptions(d *diary, first belay.ApprovalScope) *belay.Options {
 // plainFloor is a ruleFloor without patterns.
 type plainFloor struct{ belay.Authorizer }
 
-// An approval covers exactly its scope: the calls that match, of the same asker, in the
-// same session. It answers questions, but does not override a denial.
+// An approval covers exactly the calls in its scope: calls that match, in the same
+// session, about which the same asker asks. It does not override a denial.
 //
 // SPEC P-09
 func TestScopes(t *testing.T) {
@@ -110,9 +111,9 @@ func TestScopes(t *testing.T) {
 		rule   string
 		scope  belay.ApprovalScope
 		change func(*belay.Options)
-		then   step // the next call, after act "one" was approved
+		then   step // the next call, after the approval of the call of act with "one"
 		asker  string
-		fault  bool // the scope is reported as invalid
+		fault  bool // a diagnostic reports the scope as invalid
 	}{
 		{"once is for one call", belay.ApprovalScope{}, nil, step{"act", does("r", "one")}, "r", false},
 		{"once can be said", belay.ApprovalScope{Kind: "once"}, nil, step{"act", does("r", "one")}, "r", false},
@@ -182,7 +183,7 @@ func TestScopes(t *testing.T) {
 
 func noGrammar(o *belay.Options) { o.Authorizer = plainFloor{o.Authorizer} }
 
-// gateFor returns a gate that gives its verdict for calls that do one thing.
+// gateFor returns a gate that gives the verdict for calls whose field "do" is what.
 func gateFor(id, what string, verdict belay.ToolVerdict) hook.Subscription {
 	return belay.ToolPre.On(id, func(_ context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
 		var in ruled
@@ -193,9 +194,9 @@ func gateFor(id, what string, verdict belay.ToolVerdict) hook.Subscription {
 	}, nil)
 }
 
-// If several hooks and the floor ask about a call, one question has all the reasons. If the
-// floor asks too, the question is in the name of the floor. Each asker needs its own
-// approval: an approval for one asker does not answer the others.
+// If several askers ask about a call, the person gets one question with all reasons. If
+// the floor is one of the askers, the question is in the name of the floor. A grant
+// answers only the asker that it was given for.
 //
 // SPEC P-09
 func TestEveryAskerIsAnswered(t *testing.T) {
@@ -219,7 +220,8 @@ func TestEveryAskerIsAnswered(t *testing.T) {
 	}
 }
 
-// A hook cannot get an approval for the floor by using the name of a rule of the floor.
+// An approval of a hook's question does not answer the floor, even if the hook has the
+// same name as a rule of the floor.
 //
 // SPEC P-09
 func TestHookDoesNotPassForTheFloor(t *testing.T) {
@@ -239,9 +241,9 @@ func TestHookDoesNotPassForTheFloor(t *testing.T) {
 	}
 }
 
-// An approval with a scope is stored in one commit with its decision. When it covers a
-// later call, that is recorded as an approval by the same person. Hooks get that decision
-// at approval.decided, and approval.request does not fire.
+// A grant is stored in one commit with its decision. If the grant covers a later call,
+// the store records an approval by the same person for that call. Then approval.decided
+// fires, and approval.request does not.
 //
 // SPEC P-08, P-09
 func TestGrantIsOnRecord(t *testing.T) {
@@ -304,9 +306,9 @@ func TestGrantIsOnRecord(t *testing.T) {
 	}
 }
 
-// If another process decides about a parked turn, the scope of its decision counts in the
-// same way. It applies to later turns in any process until it is revoked. It does not apply
-// in a fork.
+// If another process decides about a parked turn, its decision also creates a grant. The
+// grant applies to later turns in any process until somebody revokes it. A fork does not
+// have it.
 //
 // SPEC P-08, P-09
 func TestGrantOfAParkedTurn(t *testing.T) {
@@ -358,7 +360,7 @@ func TestGrantOfAParkedTurn(t *testing.T) {
 	takeTurn(t, third.Session("s").Resume(t.Context()), belay.EndParked)
 }
 
-// Decide rejects an invalid scope, with an error that says what to write. The approval
+// Decide rejects an invalid scope. The error says what to write instead. The approval
 // stays pending.
 //
 // SPEC P-09, P-18
@@ -401,8 +403,9 @@ func TestScopeThatCannotStand(t *testing.T) {
 	}
 }
 
-// While a turn waits, an approval with a scope also answers the other waiting questions
-// that it covers, and those are withdrawn. It does not change an earlier decision.
+// If a turn waits for several answers, an approval with a scope also answers the other
+// questions that it covers. Belay withdraws these questions. Earlier decisions do not
+// change.
 //
 // SPEC P-09, P-10
 func TestOneYesAnswersTheOthersThatWait(t *testing.T) {
@@ -425,7 +428,7 @@ func TestOneYesAnswersTheOthersThatWait(t *testing.T) {
 			return belay.Decision{Allow: true, By: "ann", Scope: forSession}, nil
 		case strings.Contains(string(q.Input), "no"):
 			return belay.Decision{By: "ann", Reason: "not this one"}, nil
-		case q.By == "other": // that approval does not cover this question
+		case q.By == "other": // the approval with the scope does not cover this question
 			<-withdrawn
 			<-withdrawn
 			if ctx.Err() != nil {
@@ -463,8 +466,8 @@ func TestOneYesAnswersTheOthersThatWait(t *testing.T) {
 	}
 }
 
-// A session has at most 64 grants. If there are more, the oldest is dropped, and its calls
-// need approval again. A grant that covers the same calls as another is not stored twice.
+// A session has at most 64 grants. If there are more, Belay drops the oldest grant, and
+// its calls need approval again. Belay does not store a second grant for the same calls.
 //
 // SPEC P-09
 func TestGrantsAreBounded(t *testing.T) {
@@ -498,7 +501,8 @@ func TestGrantsAreBounded(t *testing.T) {
 	}
 }
 
-// If two grants cover the same calls, revoking the stored one revokes both.
+// If two approvals would give the same grant, only the first grant is stored. Revoking it
+// is enough.
 //
 // SPEC P-09
 func TestGrantsThatCoverTheSame(t *testing.T) {

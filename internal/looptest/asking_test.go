@@ -15,8 +15,8 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// The event of a question belongs to its consumer: deciding the question does not write to
-// the event. If it did, the race detector would report it.
+// The reader of an event owns the event: a decision about the question does not write to
+// it. Otherwise the race detector would report a race.
 //
 // SPEC L-08
 func TestTheEventOfAQuestionDoesNotChange(t *testing.T) {
@@ -108,7 +108,8 @@ func TestTheApprovalOfAnAbandonedTurnIsDecidedByCancel(t *testing.T) {
 	}
 }
 
-// While a process waits for a person, other processes can open the session.
+// While a turn is parked, other processes can open the session, even if the first process
+// still runs.
 //
 // SPEC L-01
 func TestAParkedTurnLetsGoOfTheStore(t *testing.T) {
@@ -128,8 +129,9 @@ func TestAParkedTurnLetsGoOfTheStore(t *testing.T) {
 	wantEqual(t, "what happened", d.all(), []string{"allow by ann: so", "ran {}"})
 }
 
-// While a person is asked about one call, another call that may run is not stored as
-// started. So the process that resumes the turn knows that this call had no effect.
+// While a person is asked about one call, other calls of the same response are not stored
+// as started, because they have not started. So the process that resumes the turn knows
+// that they had no effect.
 //
 // SPEC L-01
 func TestSiblingsOfAQuestionAreStoredJudged(t *testing.T) {
@@ -177,8 +179,8 @@ func TestSiblingsOfAQuestionAreStoredJudged(t *testing.T) {
 	}
 }
 
-// A tool can park its call under a name. The call is resumed with that name, even if the
-// floor now asks a person first.
+// If a tool parks its call with a name, the resumed call gets this name, even if the
+// floor now asks for approval first.
 //
 // SPEC L-01
 func TestAParkedToolKeepsItsNameWhenTheFloorAsks(t *testing.T) {
@@ -254,7 +256,7 @@ func TestADecisionThatCannotBeStored(t *testing.T) {
 	}
 }
 
-// tampered is a store in which the stored question was changed.
+// tampered is a store that returns changed approvals.
 type tampered struct{ belay.Store }
 
 func (s tampered) Open(ctx context.Context, session string) (*belay.Stored, error) {

@@ -268,7 +268,8 @@ func TestATurnThatWaitsIsAborted(t *testing.T) {
 	})
 }
 
-// A closed session runs no turn. A new session with the same id continues from the store.
+// A closed session runs no turn. Agent.Session with the same id returns a new session,
+// which continues from the store.
 func TestATurnAfterClose(t *testing.T) {
 	t.Parallel()
 	agent, _ := newAgent(t, nil, says("one"), says("two"))

@@ -27,7 +27,7 @@ func TestCallIDsAreApartAndPlain(t *testing.T) {
 		t.Run(rule, func(t *testing.T) {
 			t.Parallel()
 			store := memstore.New(nil)
-			for _, ids := range steps { // each step uses a new agent, which knows only the store
+			for _, ids := range steps { // each turn uses a new agent, which reads earlier ids from the store
 				var step scripted.Step
 				for _, id := range ids {
 					step.Calls = append(step.Calls, scripted.Call{ID: id, Tool: "act"})

@@ -12,7 +12,7 @@ import (
 	"github.com/belay-run/belay/policy"
 )
 
-// needing is an answer and the only capability that it needs.
+// needing is an answer with the one capability that it needs.
 type needing struct {
 	rule   string
 	phase  phaseCase
@@ -20,7 +20,7 @@ type needing struct {
 	needs  hook.Capability
 }
 
-// answersByCapability lists answers, except for those that every phase accepts.
+// answersByCapability lists answers that only some phases accept.
 func answersByCapability() []needing {
 	note := belay.Note{}
 	aside := belay.Aside{Context: belay.Tell("told")}
@@ -113,8 +113,8 @@ func TestEachAnswerNeedsItsCapability(t *testing.T) {
 	}
 }
 
-// If an answer exceeds its capabilities, the whole answer is rejected, including its other
-// parts.
+// If one part of an answer needs a capability that the subscription does not have, the
+// runtime rejects the whole answer.
 //
 // SPEC H-15
 func TestAnAnswerBeyondItsCapabilitiesIsRefusedWhole(t *testing.T) {
@@ -136,13 +136,14 @@ func TestAnAnswerBeyondItsCapabilitiesIsRefusedWhole(t *testing.T) {
 	}
 }
 
-// stands reports whether the answer is a denial that counts without its capability.
+// stands reports whether the answer is a denial that counts even without the capability
+// CanBlock.
 func stands(n needing) bool {
 	return n.needs == hook.CanBlock && n.phase.Info().Failure == hook.Closed
 }
 
-// If an answer exceeds its capabilities, a denial in it still counts, with its reason. The
-// rest of the answer is dropped.
+// If an answer needs a capability that the subscription does not have, a denial in the
+// answer still counts, with its reason. The runtime drops all other parts of the answer.
 //
 // SPEC H-15, C-03
 func TestADenialStandsWithoutTheRestOfItsAnswer(t *testing.T) {
@@ -182,7 +183,7 @@ func TestADenialStandsWithoutTheRestOfItsAnswer(t *testing.T) {
 	}
 }
 
-// The capabilities to rewrite, to answer and to approve are never part of a default.
+// No phase grants the capabilities to rewrite, to answer or to approve by default.
 //
 // SPEC H-15
 func TestExceptionalCapabilitiesMustBeNamed(t *testing.T) {
@@ -201,9 +202,9 @@ func TestExceptionalCapabilitiesMustBeNamed(t *testing.T) {
 	}
 }
 
-// answerWith installs one subscription with the given capabilities, or the phase's default
-// if there are none, and dispatches to it. The subscription fails open, so that the outcome
-// shows whether the rest of the answer was used.
+// answerWith installs one subscription and dispatches to it. If capabilities is 0, the
+// subscription has the phase's default. It fails open, so that the outcome shows which
+// parts of the answer were used.
 func answerWith(t *testing.T, p phaseCase, in, answer any, capabilities hook.Capability) (hook.Run, anyOutcome, error) {
 	t.Helper()
 	journal := hook.NewMemoryJournal(16)
@@ -230,8 +231,8 @@ func answerWith(t *testing.T, p phaseCase, in, answer any, capabilities hook.Cap
 	return hook.Run{}, outcome, err
 }
 
-// A project's hook must not rewrite, answer or approve, even if it declares these
-// capabilities. The operator must grant them by name.
+// A hook of a project must not rewrite, answer or approve, even if it declares these
+// capabilities. The person who runs Belay must grant each of them by name.
 //
 // SPEC H-15
 func TestOriginsLimitWhatMayBeDeclared(t *testing.T) {

@@ -117,7 +117,7 @@ func TestCompactionInstructions(t *testing.T) {
 	}
 	requests := plain.Requests()
 	requests[0].Messages = requests[0].Messages[:1]
-	wantExtends(t, requests) // then the provider has the conversation in its cache
+	wantExtends(t, requests) // the provider can use its cache for the request for a summary
 }
 
 // SPEC L-06, L-04: if a request is too long, the conversation is summarized and the request
@@ -133,7 +133,7 @@ func TestCompactionWhenTooLong(t *testing.T) {
 		say(t, s, "b")
 		requests := model.Requests()
 		if text := last(t, requests[2].Messages).Text(); len(requests[2].Messages) != 1 || !strings.Contains(text, "user: a\n\nassistant: one\n\nuser: b") {
-			t.Errorf("the summary was asked of %q", text) // the summary must not be made from the messages themselves, which are too long
+			t.Errorf("the summary was asked of %q", text) // the request must have a shortened text, because the messages themselves are too long
 		}
 		wantOutline(t, requests[3].Messages, summed+"the gist", "user: b")
 	})

@@ -21,7 +21,7 @@ type subsystem struct {
 	name  string
 	tools []belay.Tool
 	build func(*belay.AgentConfig) error
-	// Register calls refuses, and Unregister calls stays.
+	// Register returns the error of refuses, and Unregister the error of stays.
 	refuses, stays func(belay.AgentConfig) error
 
 	mu   sync.Mutex
@@ -313,7 +313,7 @@ type stepping struct {
 func (s *stepping) Name() string                  { return s.name }
 func (s *stepping) StepTools(string) []belay.Tool { return s.tools }
 
-// A subagent must not use tools that its agent must not use. This holds at any depth, and
+// A subagent must not use tools that one of its parents must not use, at any depth and
 // wherever the tools come from.
 //
 // SPEC E-06
@@ -365,7 +365,7 @@ func TestChildrenMayUseNoMoreThanTheirParents(t *testing.T) {
 						}
 					}
 					above, _ := newAgent(t, &parent, calls(parent.Tools[0].Declaration().Name), says("done"), calls(parent.Tools[0].Declaration().Name))
-					for range 2 { // the second turn uses what the first has cached
+					for range 2 { // the second turn uses the toolset that the first turn has cached
 						ran.entries = nil
 						takeTurn(t, above.Session("s").Run(t.Context(), "go"), belay.EndTurn)
 						got := ran.all()
@@ -385,8 +385,8 @@ func TestChildrenMayUseNoMoreThanTheirParents(t *testing.T) {
 	}
 }
 
-// If an agent has a tool that it must not use, its subagent cannot use a tool of the same
-// name from another owner.
+// If an agent has a tool that it must not use, its subagent cannot use any tool with the
+// same name, even if another extension owns that tool.
 //
 // SPEC E-06
 func TestAChildDoesNotBringAToolBackUnderAnotherOwner(t *testing.T) {

@@ -158,7 +158,7 @@ func TestCompactWithNothingToDo(t *testing.T) {
 	wantEqual(t, "the answer", turn.Text, "one")
 	wantEqual(t, "the events of a compaction", len(turn.of(belay.EventCompactionStart))+len(turn.of(belay.EventCompactionEnd)), 0)
 	wantEqual(t, "what fired without anything to summarize", d.all(), nil)
-	if err := s.Compact(ctx); err != nil { // this one does something
+	if err := s.Compact(ctx); err != nil { // now there is something to summarize
 		t.Fatal(err)
 	}
 	stored, asked := len(transcript(t, s)), len(model.Requests())
@@ -198,7 +198,7 @@ func TestControlsOfTools(t *testing.T) {
 	if err := held.Append(belay.Text("x")); !errors.Is(err, belay.ErrOver) {
 		t.Errorf("the controls outlive the call: %v", err)
 	}
-	takeTurn(t, s.Run(t.Context(), "again"), belay.EndTurn) // the model was swapped for one turn only
+	takeTurn(t, s.Run(t.Context(), "again"), belay.EndTurn) // UseModel switched the model for one turn only
 	if n := len(model.Requests()); n != 2 {
 		t.Errorf("the agent's own model was asked %d times", n)
 	}

@@ -19,7 +19,8 @@ import (
 // atOnce is a pace without deltas: a response is one chunk.
 var atOnce = scripted.Pace{Chunk: scripted.Whole}
 
-// scriptOf returns a model that plays the steps. After them, every request fails.
+// scriptOf returns a model that plays the steps. After the last step, every request
+// fails.
 func scriptOf(steps ...scripted.Step) *scripted.Model {
 	return scripted.New(steps, &scripted.Options{Pace: atOnce})
 }
@@ -74,7 +75,7 @@ func wantEqual[T any](t testing.TB, what string, got, want T) {
 	}
 }
 
-// last returns the last element. It fails the test if there is none.
+// last returns the last element. It fails the test if the list is empty.
 func last[T any](t testing.TB, all []T) T {
 	t.Helper()
 	if len(all) == 0 {

@@ -143,7 +143,7 @@ func TestWireFailures(t *testing.T) {
 	}
 }
 
-// A field that is read alone has the same value as in the whole input.
+// Reading a single field of an input gives the same value as reading the whole input.
 //
 // SPEC C-12
 func TestWireFieldsAreThoseOfTheInput(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/belay-run/belay/hook/hooktest"
 )
 
-// A gate must not check one key while the tool uses another. So an input that can be read
-// in two ways is an error, and an error at a gate denies.
+// A gate must not check one key while the tool uses another. So Decode returns an error
+// for an input that can be read in two ways. An error at a gate denies the call.
 func TestDecodeRefusesTwoReadings(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ rule, input, want string }{

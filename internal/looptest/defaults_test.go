@@ -13,8 +13,8 @@ import (
 )
 
 // Gates, the floor and the person who approves see the input that the tool gets. Defaults
-// are filled in before the first check, and again after a rewrite. Raw values keep their
-// bytes.
+// are filled in before the first check, and again after a rewrite. Values of type
+// json.RawMessage keep their exact bytes.
 //
 // SPEC T-15, T-07
 func TestDefaultsAreFilledBeforeJudging(t *testing.T) {

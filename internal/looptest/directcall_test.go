@@ -13,8 +13,8 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// runsTool is a directive that runs a tool with what follows its name, and answers with the
-// class and the text of the result, or with the error.
+// runsTool returns a directive that runs a tool. The text after its name is the input. It
+// replies with the class and the text of the result, and with the error if there is one.
 func runsTool(name, tool string) belay.Directive {
 	return directive(name, func(use *belay.DirectiveUse) (belay.DirectiveOutcome, error) {
 		result, err := use.Controls.RunTool(tool, json.RawMessage(use.Rest))
@@ -26,8 +26,8 @@ func runsTool(name, tool string) belay.Directive {
 	})
 }
 
-// A directive runs a tool on the path of the model's calls: interceptors, gates, rewriters,
-// the floor, approvals, and the hooks after it.
+// A tool call of a directive passes the same checks as a call of the model: interceptors,
+// gates, rewriters, the floor, approvals, and hooks of tool.post.
 //
 // SPEC D-04
 func TestDirectivesRunToolsThroughTheFloor(t *testing.T) {
@@ -130,8 +130,8 @@ func TestDirectivesRunToolsThroughTheFloor(t *testing.T) {
 	}
 }
 
-// Nothing of a directive's call is stored before its message is: a process that dies between
-// the tool and the reply leaves nothing behind.
+// A directive's tool call is not stored before the message is stored. If the process dies
+// between the tool and the reply, the store has no trace of the call.
 //
 // SPEC D-04
 func TestNothingOfADirectivesCallIsStoredBeforeItsMessage(t *testing.T) {
@@ -174,9 +174,9 @@ func TestNothingOfADirectivesCallIsStoredBeforeItsMessage(t *testing.T) {
 	}
 }
 
-// A directive adds a section to the prompt of its turn, with the limits and the order of the
-// sections of hooks. It stays when the turn is parked and resumed, and the next turn does not
-// have it.
+// A directive adds a section to the prompt of its turn, with the limits and the order of
+// the sections of hooks. The section stays if the turn is parked and resumed. The next
+// turn does not have it.
 //
 // SPEC D-04
 func TestDirectivesAddSectionsForOneTurn(t *testing.T) {

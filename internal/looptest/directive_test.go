@@ -191,7 +191,7 @@ func TestDirectivesThatFail(t *testing.T) {
 			if err == nil || turn.Reason != belay.EndError {
 				t.Fatalf("the turn ended %s: %v", turn.Reason, err)
 			}
-			for _, part := range []string{"/print", "/a"} { // the directive that failed, and the directive whose effects remain
+			for _, part := range []string{"/print", "/a"} { // /print failed, and /a ran before, so its effects remain
 				if !strings.Contains(err.Error(), part) {
 					t.Errorf("the error does not name %s: %v", part, err)
 				}

@@ -15,8 +15,8 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// Hooks at turn.post_turn get the beginning of the user's text and of the answer, unless a
-// setting forbids it.
+// Hooks at turn.post_turn get the beginning of the user's text and of the answer, if
+// Options.NoPreviews is false.
 func TestTextsAtTheEndOfATurn(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ä", 3000)
@@ -88,8 +88,8 @@ func TestDataOfPromptContext(t *testing.T) {
 	}
 }
 
-// However a turn ends, hooks at turn.post_turn get what the user said, and the model's last
-// text or the answer in its place.
+// However a turn ends, hooks at turn.post_turn get the user's text, and the model's last
+// text or the reply that replaces it.
 func TestTextsAtEveryEndOfATurn(t *testing.T) {
 	t.Parallel()
 	type ending struct{ user, text string }
@@ -203,8 +203,8 @@ func TestTextsAtEveryEndOfATurn(t *testing.T) {
 	}
 }
 
-// An entry with only data is not in the prompt, so the manifest does not list it. Data does
-// not change the hash of an entry: the model does not see it.
+// An entry with only data is not in the prompt, so the manifest does not list it. Data
+// does not change the hash of an entry, because the model does not see the data.
 func TestDataIsNotInTheManifest(t *testing.T) {
 	t.Parallel()
 	hashes := make(map[string]string)

@@ -12,8 +12,8 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// The store keeps why a turn ended: who blocked it, or what went wrong. The next successful
-// turn clears this.
+// The store keeps who blocked a turn, or what went wrong. The next successful turn clears
+// this record.
 //
 // SPEC L-01
 func TestEndingIsStored(t *testing.T) {
@@ -41,7 +41,7 @@ func TestEndingIsStored(t *testing.T) {
 			t.Parallel()
 			store := memstore.New(nil)
 			s := agentOf(t, scriptOf(append(test.steps, says("well"))...), &belay.Options{Store: store, Hooks: test.hooks}).Session("s")
-			_ = take(s.Run(t.Context(), "a")) // the store has the reason
+			_ = take(s.Run(t.Context(), "a")) // ignore the result: the test reads the reason from the store
 			state := stored(t, store, "s")
 			if state.Last != test.end || state.Ending == nil {
 				t.Fatalf("it ended %s, %+v", state.Last, state.Ending)

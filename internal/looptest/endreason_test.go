@@ -30,7 +30,7 @@ func TestEndReasons(t *testing.T) {
 		want   belay.EndReason
 		opts   belay.Options
 		steps  []scripted.Step
-		turns  int // number of turns; the last has the reason, the others end normally
+		turns  int // number of turns; the last turn must end with the reason want, the others normally
 		nSteps int
 		why    string
 	}{
@@ -180,7 +180,8 @@ func TestADeniedMessageIsNotStored(t *testing.T) {
 	}
 }
 
-// A halt denies its call and keeps the other calls from starting. It is stored.
+// Halt denies its call, and the other calls of the response do not start. All calls have
+// a stored result.
 //
 // SPEC L-05
 func TestHaltKeepsSiblingsFromStarting(t *testing.T) {

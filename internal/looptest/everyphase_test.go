@@ -50,8 +50,7 @@ func caseOf[In any, Out hook.Output](p hook.Phase[In, Out]) phaseCase {
 	}
 }
 
-// everyPhase lists the phases with their types, which belay.Phases does not have.
-// TestPhasesAreComplete compares the two lists.
+// everyPhase lists all phases with their Go types. The list of belay.Phases has no types.
 func everyPhase() []phaseCase {
 	return []phaseCase{
 		caseOf(belay.SessionStart),

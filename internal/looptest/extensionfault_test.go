@@ -79,7 +79,7 @@ func TestAnExtensionThatPanicsIsAnError(t *testing.T) {
 					t.Errorf("the other extension is closed %d times", other.times())
 				}
 			}
-			if at == "Watch" { // Watch returns nothing, so its panic is no error here
+			if at == "Watch" { // Watch returns no error, so neither New nor Close reports its panic
 				want = nil
 			}
 			for _, want := range want {

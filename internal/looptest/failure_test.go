@@ -102,9 +102,10 @@ func TestAClosedGateSaysWho(t *testing.T) {
 	}
 }
 
-// A cancelled dispatch denies at every gate that fails closed, so that nothing passes even
-// if the caller ignores the error. The two gates that fail open do not deny, because a
-// denial there does harm: it would make the model continue, or decide for a person.
+// A cancelled dispatch denies at every gate that fails closed, so that nothing passes
+// even if the caller ignores the error. The two gates that fail open do not deny: a
+// denial at turn.stop would make the model continue, and a denial at approval.request
+// would decide for a person.
 //
 // SPEC H-10
 func TestACancelledGateDenies(t *testing.T) {

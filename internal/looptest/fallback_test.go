@@ -16,7 +16,7 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// steady returns a model that always fails with the fault or, if there is none, always
+// steady returns a model that always fails with the fault. If fault is empty, it always
 // answers.
 func steady(name string, price float64, fault belay.ModelErrorKind) *scripted.Model {
 	step := scripted.Step{Text: "from " + name, Usage: belay.Usage{In: 1_000_000}}
@@ -26,8 +26,9 @@ func steady(name string, price float64, fault belay.ModelErrorKind) *scripted.Mo
 	return scripted.New([]scripted.Step{step}, &scripted.Options{Name: name, Repeat: true, Price: belay.Price{In: price}})
 }
 
-// If a model fails permanently, or in all its attempts, the next model answers. The events
-// and the transcript show the change. The price of the model that answered is used.
+// If a model fails permanently, or in all its attempts, the next model answers. The
+// events and the transcript show the change. The cost is computed with the price of the
+// model that answered.
 //
 // SPEC L-11
 func TestFallback(t *testing.T) {
@@ -85,8 +86,8 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// If a gate denies a request, it is not sent to any model. If no model is left, the turn
-// returns the error of the last model.
+// If a hook of model.pre fails closed, the request is not sent to any model. If all
+// models fail, the turn returns the error of the last model.
 //
 // SPEC L-11
 func TestFallbackThatDoesNotHelp(t *testing.T) {
@@ -122,7 +123,7 @@ func TestFallbackThatDoesNotHelp(t *testing.T) {
 }
 
 // If a request is too long for a model and its summary fails too, the next model gets the
-// request. A summary also falls back to the next model.
+// request. A request for a summary also falls back to the next model.
 //
 // SPEC L-11
 func TestFallbackOfCompaction(t *testing.T) {
@@ -239,7 +240,7 @@ func TestWrappersKeepTraits(t *testing.T) {
 	if got, want := about(belay.WrapModel(belay.WrapModel(every, watch), watch)), about(every); got != want {
 		t.Errorf("the wrapped model has %s, want %s", got, want)
 	}
-	// A wrapped typed tool stays typed. If fallback models are wrapped, each of them is.
+	// A wrapped typed tool stays typed. WrapModel wraps each model of a Fallback.
 	typed := belay.WrapTool(belay.NewTool("order", "orders", func(_ context.Context, in struct {
 		Size *string `json:"size" default:"m"`
 	},

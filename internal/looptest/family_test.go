@@ -141,7 +141,7 @@ func TestChildrenInheritHooks(t *testing.T) {
 		return belay.Result{Text: "written"}, nil
 	}, nil)
 	child, _ := newAgent(t, &belay.Options{Name: "child", Tools: []belay.Tool{write}, Hooks: []hook.Subscription{
-		shared, saw("no-writes", &hook.Options{Priority: -1}, belay.Pass), // has the id of a parent's gate, but does not replace it
+		shared, saw("no-writes", &hook.Options{Priority: -1}, belay.Pass), // same id as a gate of the parent, but does not replace that gate
 	}}, calls("write"))
 	parent, _ := newAgent(t, &belay.Options{Name: "parent", Tools: []belay.Tool{childOf("child", child)}, Hooks: []hook.Subscription{
 		shared, saw("own", &hook.Options{NoInherit: true}, belay.Pass),

@@ -27,11 +27,11 @@ func TestFork(t *testing.T) {
 func forkEverywhere(t *testing.T, store belay.Store) {
 	t.Helper()
 	steps := scriptOf(
-		calls("echo", "echo"), says("one"), // 1 user, 2 reminder, 3 calls, 4 results, 5 answer
-		says("the gist"), // 6
-		calls("asked"),   // 7 user, 8 reminder, 9 calls
-		says("another"),  // 10: a summary that keeps 9
-		says("two"),      // 11 results, 12 answer
+		calls("echo", "echo"), says("one"), // messages: 1 user, 2 reminder, 3 calls, 4 results, 5 answer
+		says("the gist"), // message 6: a summary
+		calls("asked"),   // messages: 7 user, 8 reminder, 9 calls
+		says("another"),  // message 10: a summary that keeps message 9
+		says("two"),      // messages: 11 results, 12 answer
 	)
 	opts := &belay.Options{
 		Store: store, Tools: []belay.Tool{echoTool("echo"), echoTool("asked")}, OnAsk: belay.AskPark,

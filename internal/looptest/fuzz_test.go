@@ -12,8 +12,8 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// DecodeInput rejects any bytes, or returns an input that its schema accepts and that
-// encodes to the same JSON.
+// For any bytes, DecodeInput returns an error, or an input that the schema of the phase
+// accepts and that encodes to the same JSON.
 //
 // SPEC C-12, H-08
 func FuzzDecodeInput(f *testing.F) {

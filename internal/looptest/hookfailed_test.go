@@ -15,8 +15,8 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// Each failure of a hook is shown once, at every phase: by an event of the turn or, outside
-// of a turn, by RuntimeOptions.Failed.
+// At every phase, each failure of a hook is reported once: in a turn by an event, outside
+// of a turn by RuntimeOptions.Failed.
 //
 // SPEC C-13
 func TestAFailedHookIsShownAtEveryPhase(t *testing.T) {
@@ -61,8 +61,8 @@ func TestAFailedHookIsShownAtEveryPhase(t *testing.T) {
 	})
 }
 
-// The event of a failure has the end of the hook's output. It leaves out the part that the
-// diagnostic has already.
+// The event of a failure has the end of the hook's output. It leaves out the text that is
+// already in the diagnostic.
 //
 // SPEC C-13
 func TestWhatIsShownOfAFailedHook(t *testing.T) {
@@ -96,7 +96,8 @@ func TestWhatIsShownOfAFailedHook(t *testing.T) {
 	}
 }
 
-// If a hook is cancelled together with its turn, the hook did not fail.
+// If a hook is cancelled together with its turn, this does not count as a failure of the
+// hook.
 //
 // SPEC C-13
 func TestAnAbortIsNoFailureOfAHook(t *testing.T) {

@@ -47,7 +47,7 @@ func TestInputsHaveNothingToSet(t *testing.T) {
 	}
 }
 
-// All methods of an input have value receivers, also those that are not exported.
+// All methods of an input have value receivers, also the methods that are not exported.
 //
 // SPEC H-08
 func TestInputMethodsHaveValueReceivers(t *testing.T) {
@@ -121,7 +121,8 @@ func scribble(v reflect.Value) bool {
 	return found
 }
 
-// Every accessor that a phase documents returns the value of the JSON form.
+// Every key in the schema of a phase's input has an accessor, which returns the value of
+// that key.
 //
 // SPEC H-08, C-12
 func TestAccessorsTellTheInput(t *testing.T) {
@@ -139,7 +140,7 @@ func TestAccessorsTellTheInput(t *testing.T) {
 			method := in.MethodByName(name)
 			if !method.IsValid() {
 				if p.Name() == "turn.post_preflight_prompt_context" && key == "tools" {
-					continue // the tools are added in a later phase
+					continue // the input embeds turnSoFar, but the tools are not known yet at this phase
 				}
 				t.Errorf("%s: the key %q has no accessor %s.%s", p.Name(), key, in.Type(), name)
 				continue

@@ -14,8 +14,9 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// If another person decides while somebody is asked, the question is withdrawn. The other
-// decision counts, and the approver gets the reason. Other questions stay open.
+// If somebody else decides while the approver is asked, Belay cancels the approver's
+// question and uses that decision. The cancel cause says who decided. Other questions
+// stay open.
 //
 // SPEC P-08
 func TestAQuestionAnsweredElsewhereIsWithdrawn(t *testing.T) {
@@ -66,8 +67,8 @@ func TestAQuestionAnsweredElsewhereIsWithdrawn(t *testing.T) {
 	}
 }
 
-// If a person answers after somebody else has decided differently, the person gets a
-// message.
+// If the approver answers after somebody else has decided differently, the event
+// approval_decided contains the approver's answer.
 //
 // SPEC P-08
 func TestWhoAnswersTooLateIsTold(t *testing.T) {

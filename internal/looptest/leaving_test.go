@@ -50,8 +50,8 @@ func noteEnds(d *diary) hook.Subscription {
 	}, nil)
 }
 
-// If a turn returned an error, turn.post_turn fires again with the final reason when the
-// turn has been resumed.
+// If a commit fails, turn.post_turn fires with the reason error. When the turn is resumed
+// and ends, turn.post_turn fires again with the final reason.
 //
 // SPEC L-01
 func TestATurnThatIsResumedAfterAFaultTellsItsEndAgain(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 )
 
-// shortList is a tool whose description leaves out a part of its list.
+// shortList is a ListingTool whose list is incomplete.
 type shortList struct {
 	belay.Tool
 	leftOut func() string
@@ -16,8 +16,8 @@ type shortList struct {
 
 func (s *shortList) LeftOut() string { return s.leftOut() }
 
-// For each tool, users get the message about the parts that its list leaves out only once,
-// even if the tool changes. Tools that the agent must not use do not count.
+// Belay reports the incomplete list of a tool only once, even if the tool changes. It
+// does not report tools that the agent must not use.
 //
 // SPEC K-16
 func TestShortListsAreToldOnce(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// changing makes an agent with two tools: "change" calls a function that changes the agent
-// during its turn, and "use" does nothing special.
+// changing makes an agent with two tools: "change" calls a function that changes the
+// agent during its turn, and "use" returns its input.
 func changing(t *testing.T, change func(a *belay.Agent)) (*belay.Agent, *scripted.Model) {
 	t.Helper()
 	var opts belay.Options
@@ -35,8 +35,8 @@ func install(t *testing.T, a *belay.Agent, subs ...hook.Subscription) *hook.Leas
 	return lease
 }
 
-// A gate that is installed during a turn applies from the turn's next step. All other hooks
-// apply from the next turn.
+// A gate that is installed during a turn applies from the turn's next step. The hook at
+// model.post applies from the next turn on.
 //
 // SPEC H-14
 func TestGatesInstalledMidTurn(t *testing.T) {
@@ -66,7 +66,8 @@ func TestGatesInstalledMidTurn(t *testing.T) {
 	}
 }
 
-// If a gate is closed during a turn, it still applies until the turn ends.
+// If the lease of a gate is closed during a turn, the gate still applies until the turn
+// ends.
 //
 // SPEC H-14
 func TestGatesClosedMidTurn(t *testing.T) {
@@ -92,8 +93,8 @@ func TestGatesClosedMidTurn(t *testing.T) {
 	}
 }
 
-// Tools that are added or removed during a turn change from the next step on: in the list
-// for the model, and for the model's calls.
+// Tools that are added or removed during a turn change from the next step on: both the
+// list that the model gets and the tools that it can call.
 //
 // SPEC T-12
 func TestToolsComeAndGoMidTurn(t *testing.T) {
@@ -155,8 +156,9 @@ func TestCallsOfToolsThatComeAndGo(t *testing.T) {
 	}
 }
 
-// A hook at tool.post that hides results joins a turn at its next step, as gates do:
-// otherwise a tool that is added with it would show them until the turn ends.
+// A new hook at tool.post applies from the next step of a running turn on, like a gate.
+// Otherwise a hook that hides results would miss the results of a tool that was added
+// together with it.
 //
 // SPEC H-14, E-11
 func TestHooksOnResultsInstalledMidTurn(t *testing.T) {

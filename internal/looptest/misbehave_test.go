@@ -117,7 +117,7 @@ func (m misbehaved[In, Out]) try(t *testing.T) {
 	}
 	turn, err, returned := onAGoroutine(func() (*belay.Turn, error) { return r.session.Turn(t.Context(), says) })
 	m.judge(t, r, turn, err, returned)
-	reentered := m.Code == "" && m.phase.Name() == belay.TurnPostTurn.Name() // the handler fired the phase a second time, not the turn
+	reentered := m.Code == "" && m.phase.Name() == belay.TurnPostTurn.Name() // the handler itself fired the phase a second time
 	if got := r.phases.ends(); len(got) != 1 && m.phase.Name() != belay.SessionStart.Name() && !reentered {
 		t.Errorf("turn.post_turn got %v, want one turn", got)
 	}
@@ -145,8 +145,8 @@ func onAGoroutine(take func() (*belay.Turn, error)) (turn *belay.Turn, err error
 	return turn, err, returned
 }
 
-// kills reports whether the handler ends the goroutine of the turn. The phases in perCall
-// run on goroutines of the calls. approval.decided runs on the goroutine of the turn.
+// kills reports whether the handler ends the goroutine of the turn. It cannot do so at
+// the phases in perCall, which run on goroutines of the calls.
 func (m misbehaved[In, Out]) kills() bool {
 	perCall := []string{belay.ToolPre.Name(), belay.ApprovalRequest.Name(), belay.ToolPost.Name(), belay.ToolDenied.Name()}
 	return m.Code == codes.Goexit && m.execution == hook.Blocking && !slices.Contains(perCall, m.phase.Name())
@@ -312,9 +312,9 @@ func TestMisbehaviourWhenASessionIsClosed(t *testing.T) {
 	}
 }
 
-// If a message has only one call, the call runs on the goroutine of the turn. A handler
-// that ends its goroutine then ends the turn in order: the stream returns the reason, and
-// the call has its result.
+// If a message has only one call, the call runs on the goroutine of the turn. If a
+// handler ends this goroutine, the turn still ends in an orderly way: the stream returns
+// the reason, and the call has its result.
 //
 // SPEC H-12
 func TestGoexitOfAHookAtTheOnlyCall(t *testing.T) {

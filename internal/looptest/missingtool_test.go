@@ -14,8 +14,8 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// If the tool of an approved call is missing when the turn is resumed, resuming fails, and
-// the turn still waits.
+// If the tool of an approved call is missing when the turn is resumed, Resume fails, and
+// the turn stays parked.
 //
 // SPEC L-01, P-08
 func TestResumeWithoutTheToolUsesNothingUp(t *testing.T) {
@@ -81,7 +81,7 @@ func TestResumeWithoutTheToolUsesNothingUp(t *testing.T) {
 			} else if again.err != nil || again.Reason != test.reason {
 				t.Fatalf("it ended %s, %v, want %s", again.Reason, again.err, test.reason)
 			}
-			if test.reason != belay.EndTurn { // the turn is still parked, for a process with the tools
+			if test.reason != belay.EndTurn { // the turn is still parked, and a process with the tools can resume it
 				for i, answer := range test.answers {
 					if answer == "" {
 						settleAs(t, first, parked.Waits[i].Approval, true)
@@ -128,7 +128,8 @@ func TestATurnWithoutItsToolCanBeAbandoned(t *testing.T) {
 	takeTurn(t, s.Run(t.Context(), "go on"), belay.EndTurn)
 }
 
-// If a child waits for a missing tool, its parent waits too, and says why.
+// If a child cannot be resumed because a tool is missing, its parent stays parked too,
+// and the error says why.
 //
 // SPEC S-10, L-01
 func TestAChildWithoutItsToolParksItsParent(t *testing.T) {

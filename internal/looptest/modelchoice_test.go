@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// With OwnModelFirst, a turn uses the agent's own model instead of the model that the
-// session keeps, until the user chooses another model. The session still keeps its model.
+// With OwnModelFirst, a turn uses the agent's own model instead of the session's stored
+// model, until the user chooses another model. The stored model does not change.
 //
 // SPEC D-04
 func TestOwnModelFirst(t *testing.T) {
@@ -57,7 +57,7 @@ func TestOwnModelFirst(t *testing.T) {
 	done()
 }
 
-// With OwnModelFirst, the own model of the agent that resumes a turn answers.
+// With OwnModelFirst, an agent that resumes a turn uses its own model.
 //
 // SPEC D-04
 func TestOwnModelFirstResumes(t *testing.T) {

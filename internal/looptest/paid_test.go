@@ -10,17 +10,17 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// If the commit of a response fails, the response still counts. Each response counts once:
-// if the same process resumes the turn, abandons it, or again fails to store it. If a
-// commit was stored although it returned an error, its response does not count twice.
+// If the commit of a response fails, the usage of the turn still includes the response
+// once. This holds if the same process resumes the turn, abandons it, or fails to store
+// it again. It also holds if the commit was stored although it returned an error.
 //
 // SPEC L-01, L-07
 func TestAResponseWhoseCommitFailsIsCounted(t *testing.T) {
 	t.Parallel()
 	lost := errors.New("the store is away")
 	for name, test := range map[string]struct {
-		fails  map[int]bool // commits that fail, by number; true: the commit is stored although it fails
-		closes bool         // the session is closed before the turn is resumed, as workers do
+		fails  map[int]bool // the numbers of the commits that fail; if true, the commit is stored all the same
+		closes bool         // the session is closed before the turn is resumed, as a worker does
 		gives  bool         // the turn is abandoned
 		asked  int          // number of requests to the model
 	}{

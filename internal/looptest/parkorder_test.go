@@ -13,9 +13,10 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// A serial call is a barrier, even if a call waits for approval or is parked. The calls
-// after the barrier have not begun when the turn parks. They run in call order when the
-// turn is resumed.
+// A serial call is a barrier: it waits for all calls before it, and all calls after it
+// wait for it. This also holds if one of these calls waits for approval or is parked. The
+// calls after the barrier have not begun when the turn parks. They run in call order when
+// the turn is resumed.
 //
 // SPEC T-03, L-01
 func TestParkingKeepsTheOrderOfSerialCalls(t *testing.T) {

@@ -103,7 +103,8 @@ func TestPhasesAreComplete(t *testing.T) {
 	}
 }
 
-// Each gate has its own verdict type, so that nobody can use a verdict at the wrong gate.
+// Each gate has its own verdict type, so that the compiler rejects a verdict at the wrong
+// gate.
 //
 // SPEC H-01
 func TestEachGateHasItsOwnVerdict(t *testing.T) {

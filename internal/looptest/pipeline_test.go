@@ -15,8 +15,9 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// recordedPipeline returns options in which every stage of a call writes to the diary. The
-// floor asks, and hooks do not decide for the person.
+// recordedPipeline returns options in which every stage of a call writes to the diary.
+// The floor asks for approval, and the hook at approval.request leaves the decision to
+// the person.
 func recordedPipeline(d *diary) *belay.Options {
 	interceptor := func(name, tool string) belay.Interceptor {
 		return belay.Interceptor{
@@ -115,8 +116,8 @@ func TestCallGoesThroughThePipelineInOrder(t *testing.T) {
 	}
 }
 
-// If no person is asked, a call takes two commits: one before the tool runs, which records
-// the call as started, and one with the result.
+// If nobody is asked, a call takes two commits. The first commit, before the tool runs,
+// stores the call as started. The second commit stores the result.
 //
 // SPEC T-01
 func TestIntentIsStoredBeforeTheToolRuns(t *testing.T) {
@@ -407,7 +408,7 @@ func TestRewrittenInputIsValidatedAgain(t *testing.T) {
 	}
 }
 
-// A tool may change its input: the transcript has its own copy.
+// A tool may change its input without changing the transcript, which has its own copy.
 //
 // SPEC T-07
 func TestToolCannotChangeTheTranscript(t *testing.T) {

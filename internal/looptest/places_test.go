@@ -11,8 +11,8 @@ import (
 )
 
 // If the paths of a call lead to other files after every approval, Belay asks a few times
-// and then denies the call. Everyone who watches sees each question before its answer, also
-// the question that Belay answers itself.
+// and then denies the call. The events contain each question before its answer, also the
+// last question, which Belay answers itself.
 //
 // SPEC P-16, L-08
 func TestACallWhosePathsKeepMovingIsDenied(t *testing.T) {

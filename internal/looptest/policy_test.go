@@ -38,7 +38,8 @@ func mergePolicies(t testing.TB, policies ...belay.TurnPolicy) hook.Outcome[bela
 	return dispatch(t, belay.TurnPrePolicy, inputOf(t, belay.TurnPrePolicy, `{"text": "hello"}`), subs...)
 }
 
-// fromFile returns a policy as it comes from a file: its values have no type yet.
+// fromFile returns a policy as a hook in a file gives it: its values are JSON without a
+// Go type.
 func fromFile(t testing.TB, policy string) belay.TurnPolicy {
 	t.Helper()
 	var p belay.TurnPolicy
@@ -231,8 +232,8 @@ func TestPolicyMergeMatchesReference(t *testing.T) {
 		}
 		var all values
 		var policies []belay.TurnPolicy
-		// A value from a file has no type. So of the first two settings of a key, at least
-		// one must come from Go code.
+		// A value from a file does not know the rule of its key. So one of the first two
+		// settings of a key must come from Go code.
 		typed := map[string]bool{}
 		raw := map[string]int{}
 		setting := func(key string, value any, set policy.Setting) policy.Setting {

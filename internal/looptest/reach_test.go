@@ -136,7 +136,7 @@ func TestNewRefusesResourcesThatNobodyEnforces(t *testing.T) {
 }
 
 // A restriction of an agent applies to its tools, to typed names, to hooks and to its
-// subagents. It does not matter how the restriction is set.
+// subagents. It does not matter whether the agent itself or a parent has the restriction.
 //
 // SPEC E-10, E-06
 func TestResourcesHoldForEverythingAnExtensionBrings(t *testing.T) {
@@ -162,7 +162,7 @@ func TestResourcesHoldForEverythingAnExtensionBrings(t *testing.T) {
 			t.Parallel()
 			var seen diary
 			child, model := newAgent(t, &belay.Options{Name: "child", Extensions: []belay.Extension{newShelf(&seen, "cup", "jar", "jug")}, Resources: test.own}, calls("take_cup", "take_jar", "take_jug"))
-			var other diary // what the agents above notice
+			var other diary // what the shelves of the parents note
 			run := func(ctx context.Context, id, text string) {
 				takeTurn(t, child.Session(id).Run(ctx, text), belay.EndTurn)
 			}
@@ -225,8 +225,8 @@ func childTyping(name string, agent *belay.Agent, text string) belay.Tool {
 	}, nil)
 }
 
-// If an agent was the child of a restricted parent, it is not restricted under its next
-// parent.
+// A restriction of a parent applies only while the agent is a child of that parent, and
+// not under its next parent.
 //
 // SPEC E-10
 func TestAParentsResourcesHoldForItsOwnTasksAlone(t *testing.T) {
@@ -254,8 +254,8 @@ func TestAParentsResourcesHoldForItsOwnTasksAlone(t *testing.T) {
 	}
 }
 
-// Some extensions know nothing of resources. For these, the loop itself enforces
-// Options.Resources: for their tools and for names that users type.
+// If an extension does not implement ResourceExtension, the loop itself enforces
+// Options.Resources for the extension's tools and typed names.
 //
 // SPEC E-10, E-06
 func TestTheLoopKeepsNamesThatUsersTypeToTheResources(t *testing.T) {

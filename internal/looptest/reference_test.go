@@ -75,8 +75,8 @@ func TestReferencesArePlain(t *testing.T) {
 	}
 }
 
-// Inputs that occur several times in a step have different references. Jobs with the same
-// reference are the same work, and only one of them would run.
+// If a phase fires several times in a step, the inputs have different references.
+// Otherwise the queue would take their jobs for the same job and run only one.
 //
 // SPEC H-09
 func TestReferencesWithinAStepDiffer(t *testing.T) {

@@ -58,7 +58,7 @@ func TestReminderPlacement(t *testing.T) {
 			}
 		}
 	}
-	requests[0].Messages = requests[0].Messages[:2] // remove the ephemeral reminder, which is last
+	requests[0].Messages = requests[0].Messages[:2] // remove the ephemeral reminder, which is the last message
 	wantExtends(t, requests)
 	if got := all[0].Parts; len(got) != 1 || got[0].Text != "the first" || all[0].PreModifiedText != nil {
 		t.Errorf("the user's message is not as it was: %+v", all[0])
@@ -120,7 +120,7 @@ func TestReminderOrder(t *testing.T) {
 	}
 	close(answered[n])
 	var subs []hook.Subscription
-	for i := range n { // each hook answers after the next one has answered
+	for i := range n { // the hooks answer in reverse order: each one waits for the next one
 		id := fmt.Sprintf("h%d", i)
 		subs = append(subs, belay.UserPromptSubmit.On(id, func(context.Context, belay.UserPrompt) (belay.PromptVerdict, error) {
 			<-answered[i+1]
@@ -446,7 +446,7 @@ func arrives(t *testing.T, opts belay.Options) {
 	for _, p := range everyPhase() {
 		switch p.Name() {
 		case "subagent.start", "subagent.stop", "session.end":
-			continue // fires only for subagents, or after the last request
+			continue // these phases fire only for subagents, or after the last request
 		}
 		opts.Hooks = append(opts.Hooks, p.on("h-"+p.Name(), func(context.Context, any) (any, error) {
 			return withNote(p.AnyPhase, belay.Note{Output: "said at " + p.Name()}), nil
@@ -509,7 +509,7 @@ func TestWhatIsSaidAtTheEndArrives(t *testing.T) {
 				}, nil),
 				belay.SessionEnd.On("session", func(context.Context, belay.SessionClosed) (belay.Note, error) {
 					if !test.closes {
-						return belay.Note{}, nil // nothing more is needed
+						return belay.Note{}, nil // this case tests only turn.post_turn
 					}
 					return belay.Note{Output: "bye"}, nil
 				}, nil),

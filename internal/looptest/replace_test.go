@@ -32,7 +32,8 @@ func (c *closing) times() int {
 	return c.closed
 }
 
-// only returns a function that fails for the agent with these instructions.
+// only returns a function that returns err for the agent with these instructions, and nil
+// for others.
 func only(instructions string, err error) func(belay.AgentConfig) error {
 	return func(c belay.AgentConfig) error {
 		if c.Instructions == instructions {
@@ -289,7 +290,7 @@ func TestCloseAndReplaceAtTheSameTime(t *testing.T) {
 			}
 			continue
 		}
-		if err := next.Close(t.Context()); err != nil || len(ext.have) > 0 || ext.times() == 0 || ext.times() > 2 { // the old agent may have been closed first
+		if err := next.Close(t.Context()); err != nil || len(ext.have) > 0 || ext.times() == 0 || ext.times() > 2 { // twice if Close of the old agent ran before Replace
 			t.Fatalf("closing: %v, registered %v, closed %d times", err, ext.have, ext.times())
 		}
 	}

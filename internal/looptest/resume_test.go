@@ -215,7 +215,7 @@ func TestResumeToolThatParks(t *testing.T) {
 	}
 }
 
-// process is an agent whose process ends during a call.
+// process stands for a process that ends during a call.
 type process struct {
 	turn  chan taken
 	leave func()

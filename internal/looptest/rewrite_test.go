@@ -138,8 +138,8 @@ func TestTheFirstReplyStands(t *testing.T) {
 
 const readResult = `{"id": "1", "tool": "read", "input": {}, "text": "token = hunter2"}`
 
-// If a hook that should have redacted a result fails, later handlers and the model do not
-// see the result.
+// If a hook that may rewrite a result fails closed, neither later handlers nor the model
+// get the result.
 //
 // SPEC H-10
 func TestAFailedRewriterWithholdsTheResult(t *testing.T) {

@@ -139,8 +139,8 @@ func linesOf(fired []firedPhase) []string {
 	return lines
 }
 
-// call returns a sort key with the id of the call. Lines of checks sort before
-// approval.decided, and these before tool.post.
+// call returns a sort key with the id of the call. Lines of the checks come first, then
+// lines of approval.decided, then lines of tool.post.
 func (f *firedPhase) call() string {
 	stage := "judge"
 	switch f.name {
@@ -164,7 +164,7 @@ func (f *firedPhase) line() string {
 			continue
 		case "id":
 			if f.input["call"] != nil {
-				continue // this is the id of the approval
+				continue // here the id is the id of the approval, which is random
 			}
 		case "parts":
 			var parts []string
@@ -198,8 +198,8 @@ func listOf(value any) []map[string]any {
 
 func text(value any) string { s, _ := value.(string); return s }
 
-// The two phases that add prompt context share one limit. The second phase gets what the
-// first left, and the earlier entries are not cut.
+// The two phases that add prompt context share one limit. Entries of the second phase get
+// only the room that the first phase left. Entries of the first phase are not cut.
 //
 // SPEC H-17
 func TestOneLimitForBothPromptContexts(t *testing.T) {

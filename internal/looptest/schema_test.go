@@ -19,8 +19,8 @@ import (
 	"github.com/belay-run/belay/policy"
 )
 
-// An input that the schema allows can be decoded, and encodes to the same JSON, which the
-// schema allows too.
+// DecodeInput accepts every input that the schema of the phase allows. The decoded input
+// encodes to the same JSON.
 //
 // SPEC C-12
 func TestInputsFollowTheirSchema(t *testing.T) {
@@ -87,7 +87,8 @@ func TestAnswersFollowTheirSchema(t *testing.T) {
 	}
 }
 
-// A misspelled key must be an error, because otherwise it would count as "no opinion".
+// A misspelled key must be an error. Otherwise an answer with this key would count as "no
+// opinion".
 //
 // SPEC C-12
 func TestUnknownKeysAreRefused(t *testing.T) {
@@ -195,8 +196,7 @@ func TestAnswersShareTheirKeys(t *testing.T) {
 	}
 }
 
-// A decision that the gate does not have is an error, and the error lists the decisions of
-// the gate.
+// An unknown decision is an error. The error lists the decisions of the gate.
 //
 // SPEC C-12
 func TestUnknownDecisionsAreRefused(t *testing.T) {
@@ -295,7 +295,8 @@ func sample(s *jsonschema.Schema, name string, full bool) any {
 	}
 }
 
-// everyObject calls f for each object in an instance for which the schema lists the keys.
+// everyObject calls f for each object in an instance, if the schema lists the keys of the
+// object.
 func everyObject(s *jsonschema.Schema, root any, where string, f func(where string, object map[string]any, root any)) {
 	var walk func(s *jsonschema.Schema, instance any, where string)
 	walk = func(s *jsonschema.Schema, instance any, where string) {

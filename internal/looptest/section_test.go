@@ -263,7 +263,7 @@ func TestPromptSectionLimits(t *testing.T) {
 }
 
 // sectionPage is a slow and simple merge: it adds one character at a time, and counts all
-// characters again before each.
+// characters again before each addition.
 type sectionPage struct {
 	limits   hook.Limits
 	sections []*belay.PromptSection

@@ -13,8 +13,8 @@ import (
 // shows returns a note whose text is shown to users.
 func shows(text string) belay.Note { return belay.Note{Output: text} }
 
-// said describes the events that show hook output or continue a turn. Of the other kinds in
-// among, it lists only the kind.
+// said describes the events hook_output and turn_continued. For events of the kinds in
+// among, it lists only the kind. It leaves out all other events.
 func said(all taken, among ...belay.EventKind) []string {
 	var words []string
 	for _, e := range all.events {
@@ -32,8 +32,8 @@ func said(all taken, among ...belay.EventKind) []string {
 	return words
 }
 
-// Users see the output of a hook, after the event that it refers to, whatever the
-// visibility of the hook's runs.
+// The event with a hook's output comes after the event that the output refers to. It does
+// not depend on the visibility of the hook's runs.
 //
 // SPEC L-08
 func TestWhatHooksShowIsTold(t *testing.T) {

@@ -15,8 +15,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// streamFunc is a model that streams with a function. The function gets the number of
-// earlier requests.
+// streamFunc is a model whose Stream calls f. f gets the number of earlier requests.
 type streamFunc struct {
 	asked atomic.Int32
 	f     func(ctx context.Context, asked int, yield func(belay.Chunk, error) bool)
@@ -31,7 +30,7 @@ func answers(yield func(belay.Chunk, error) bool, text string) {
 	yield(belay.Chunk{Response: &belay.Response{Parts: []belay.Part{belay.Text(text)}, StopReason: belay.StopEnd, Usage: belay.Usage{In: 1, Out: 1}}}, nil)
 }
 
-// quickly is a retry almost without a pause.
+// quickly retries almost without a pause.
 var quickly = hook.Retry{Attempts: 3, Delay: time.Nanosecond}
 
 // A stream that sends nothing for too long is a failed attempt, like a network failure, and
@@ -94,7 +93,7 @@ func TestSilentStreamsAreTriedAgain(t *testing.T) {
 	}
 }
 
-// A stream that sends one of these chunks in time is not silent.
+// A stream that keeps sending chunks in time is not silent, whatever the chunks contain.
 //
 // SPEC L-04
 func TestStreamsThatAreNotSilent(t *testing.T) {
@@ -135,7 +134,7 @@ func TestASlowConsumerIsNoSilence(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		model := &streamFunc{f: func(ctx context.Context, _ int, yield func(belay.Chunk, error) bool) {
-			_ = ctx.Done() // every model that watches its context does this
+			_ = ctx.Done() // use the channel, as every model does that watches its context
 			for range 3 {
 				if !yield(belay.Chunk{Text: "a"}, nil) || ctx.Err() != nil {
 					return
@@ -188,7 +187,8 @@ func TestSilentSummariesAreTriedAgain(t *testing.T) {
 	}
 }
 
-// If a model is always silent, the turn ends, but the session continues.
+// If a model is always silent, the turn ends with an error. The session can run another
+// turn.
 //
 // SPEC L-04, L-05
 func TestAModelThatIsAlwaysSilent(t *testing.T) {

@@ -26,7 +26,7 @@ func killedIn(t *testing.T, store *memstore.Store, agent *belay.Agent, hold chan
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		_, _ = agent.Session("s").Turn(t.Context(), "a") // the turn has lost its session
+		_, _ = agent.Session("s").Turn(t.Context(), "a") // ignore the error: the turn has lost its session
 	}()
 	synctest.Wait()
 	select {
@@ -258,8 +258,8 @@ func TestACallHasNotBegunWhileModelPostRuns(t *testing.T) {
 	})
 }
 
-// slowTools returns tools: some return at once, some after a while, and some only after
-// hold is closed.
+// slowTools returns several tools. Some return at once, some after a while, and some only
+// after hold is closed.
 func slowTools(hold chan struct{}, ran *diary, traits *belay.ToolTraits) []belay.Tool {
 	tool := func(name string, wait func()) belay.Tool {
 		return anyTool(name, func(context.Context, *belay.Invocation) (belay.Result, error) {
@@ -281,7 +281,7 @@ func TestFinishedResultsAreStoredWhileSiblingsRun(t *testing.T) {
 	tests := map[string]struct {
 		serial bool
 		calls  []string
-		after  time.Duration // from the start of the last call that begins until the kill
+		after  time.Duration // time from the start of the turn until the kill
 		want   []string      // the beginnings of the results
 		runs   []string      // the calls that the second process runs
 	}{
@@ -307,7 +307,7 @@ func TestFinishedResultsAreStoredWhileSiblingsRun(t *testing.T) {
 				over := make(chan struct{})
 				go func() {
 					defer close(over)
-					_, _ = agent.Session("s").Turn(t.Context(), "a") // the turn has lost its session
+					_, _ = agent.Session("s").Turn(t.Context(), "a") // ignore the error: the turn has lost its session
 				}()
 				time.Sleep(test.after)
 				synctest.Wait()
@@ -568,7 +568,7 @@ func TestEveryPaidResponseIsCounted(t *testing.T) {
 	}
 	tests := map[string]struct {
 		first func(yield func(belay.Chunk, error) bool)
-		want  int // input tokens, including 7 of the second attempt
+		want  int // all input tokens; the second attempt has 7
 	}{
 		"an empty response": {func(yield func(belay.Chunk, error) bool) { yield(belay.Chunk{Response: whole()}, nil) }, 1007},
 		"one that breaks after its end": {func(yield func(belay.Chunk, error) bool) {

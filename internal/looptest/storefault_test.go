@@ -14,10 +14,11 @@ import (
 	"github.com/belay-run/belay/store/storetest"
 )
 
-// In a rich turn, each commit fails once: before it is stored, and after it is stored, as
-// when the reply of a database is lost. The turn must end with that error. turn.post_turn
-// must fire once with it, and the records of the hooks must be kept. The next turn must
-// find a complete transcript, in which calls that the failure left open have results.
+// One commit of a rich turn fails, either before it is stored or after it is stored (as
+// when the reply of a database is lost). The test does this for each commit. The turn
+// must end with that error, turn.post_turn must fire once, and the records of hook runs
+// must be kept. The next turn must find a complete transcript: calls without a result
+// must get one.
 //
 // SPEC L-01, L-05, J-03
 func TestEveryCommitMayFail(t *testing.T) {
@@ -73,8 +74,8 @@ func failCommit(t *testing.T, plan *storetest.Plan, last bool) {
 	}
 }
 
-// turn.post_turn gets the real end of a turn. This also holds if another process fires it,
-// because the first process ended before its end phases were recorded.
+// turn.post_turn gets the real end reason of a turn, even if the first process ended
+// before its end phases were recorded and another process fires the phase.
 //
 // SPEC L-05
 func TestAnEndThatWasNotStoredIsToldAgain(t *testing.T) {
@@ -126,7 +127,7 @@ func TestAStoreThatIsGone(t *testing.T) {
 	})
 }
 
-// Errors of Open and Release are returned. After them, the session can still be opened.
+// The caller gets the errors of Open and Release. Later, the session can still be opened.
 func TestOpenAndReleaseMayFail(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken on purpose")

@@ -31,8 +31,9 @@ func warnings(model *scripted.Model) []int {
 	return all
 }
 
-// plan makes steps from words that are separated by commas. Each word is a call of echo
-// with this word. Words joined by a plus are calls of one message.
+// plan makes steps from words that are separated by commas. Each word is a step with a
+// call of echo, whose input is the word. Words that are joined by a plus are calls of one
+// step.
 func plan(words string) []scripted.Step {
 	var steps []scripted.Step
 	for word := range strings.SplitSeq(words, ",") {
@@ -130,7 +131,7 @@ func TestCallsWithOtherInputsAreNoCircle(t *testing.T) {
 	}
 }
 
-// If another process resumes a turn, it still knows the last calls of the turn.
+// If another process resumes a turn, it still detects repetitions of calls from before.
 //
 // SPEC T-11
 func TestCirclesAreSeenAcrossAResume(t *testing.T) {
@@ -205,7 +206,8 @@ func TestCirclesAreSeenAfterACrash(t *testing.T) {
 	}
 }
 
-// stoppedStore accepts a number of commits and then none, as if the process had ended.
+// stoppedStore accepts some commits and rejects all later ones, as if the process had
+// ended.
 type stoppedStore struct {
 	belay.Store
 

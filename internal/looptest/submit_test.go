@@ -9,7 +9,8 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// A queued turn needs a session, an agent and a message. Otherwise it is an error.
+// A queued turn needs a session, an agent and a message. Otherwise NewQueuedTurn returns
+// an error.
 func TestNewQueuedTurn(t *testing.T) {
 	t.Parallel()
 	for rule, test := range map[string]struct{ session, agent, text, problem string }{

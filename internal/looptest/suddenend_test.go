@@ -13,9 +13,10 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// A turn calls code that can panic or end its goroutine: a model, a planner, an extension,
-// a floor, an approver, an interceptor, a tool, a store. The turn must still end in order,
-// the stream must return the reason, and the session must continue.
+// A turn calls code that can panic or end its goroutine: a model, a planner, an
+// extension, a floor, an approver, an interceptor, a tool, a store. The turn must still
+// end in an orderly way, the stream must return the reason, and the session must be able
+// to run another turn.
 //
 // SPEC H-12, L-05
 func TestSuddenEnds(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 
 type contextKey struct{}
 
-// The context of a tool is cheap, but complete. It ends at the tool's timeout, when the
-// turn is aborted, and when the tool returns. Every method of the context shows this.
+// A boundContext behaves like a normal context. It ends at the tool's timeout, when the
+// turn is aborted, and when the tool returns. All its methods agree about this.
 //
 // SPEC T-08
 func TestToolContextIsAWholeContext(t *testing.T) {

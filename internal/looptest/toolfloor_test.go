@@ -133,8 +133,8 @@ func TestFloorIsAskedAgainOnResume(t *testing.T) {
 	}
 }
 
-// A halt when the turn is resumed aborts the other calls that have not started, as in the
-// first check.
+// If the floor halts a call when the turn is resumed, the other calls that have not
+// started are aborted, as after the first check.
 //
 // SPEC L-01
 func TestHaltOnResumeAbortsTheOthers(t *testing.T) {
@@ -169,8 +169,8 @@ func TestHaltOnResumeAbortsTheOthers(t *testing.T) {
 	}
 }
 
-// The floor checks every call once, with the input that would run, whatever the tool is and
-// wherever the call comes from. If the floor denies a call, the call does not run.
+// The floor checks every call once, with the input that would run, whatever the kind of
+// the tool is. If the floor denies a call, the call does not run.
 //
 // SPEC P-07, T-01
 func TestEveryToolPassesTheFloor(t *testing.T) {
@@ -246,7 +246,7 @@ func TestEveryToolPassesTheFloor(t *testing.T) {
 			return opts
 		}, nil, ""},
 	} {
-		for denied := range len(test.want) + 1 { // the check that denies; in the last round none does
+		for denied := range len(test.want) + 1 { // the index of the check that denies; in the last round no check denies
 			t.Run(fmt.Sprintf("%s, denied the time %d", test.rule, denied+1), func(t *testing.T) {
 				t.Parallel()
 				var d diary

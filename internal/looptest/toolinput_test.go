@@ -146,8 +146,7 @@ func TestInvalidInputIsToldEveryViolation(t *testing.T) {
 	}
 }
 
-// A hook for audits sees every call that a model makes and that does not run, with its
-// class.
+// If a call of the model does not run, a hook at tool.denied gets the call and its class.
 //
 // SPEC T-13
 func TestEveryRefusedCallIsAudited(t *testing.T) {
@@ -198,8 +197,8 @@ func TestEveryRefusedCallIsAudited(t *testing.T) {
 	}
 }
 
-// A hook for audits also sees calls that are refused because a check panics, or because the
-// scope became smaller while the turn was parked.
+// A hook at tool.denied also gets calls that are refused because a check panics, or
+// because the scope became smaller while the turn was parked.
 //
 // SPEC T-13
 func TestRefusalsAfterAPanicOrAResumeAreAudited(t *testing.T) {
@@ -244,8 +243,8 @@ func TestRefusalsAfterAPanicOrAResumeAreAudited(t *testing.T) {
 	}
 }
 
-// A typed tool gets what the model means: null counts as absent, defaults are filled in,
-// and durations are parsed. An error names the field, the rule and the value.
+// For a typed tool, null counts as absent, defaults are filled in, and durations are
+// parsed. An error names the field, the rule and the value.
 //
 // SPEC T-14, T-15, T-16
 func TestInputsOfATypedTool(t *testing.T) {
@@ -291,7 +290,7 @@ func TestInputsOfATypedTool(t *testing.T) {
 	}
 }
 
-// responses is a model that returns the given responses without a change.
+// responses is a model that returns the given responses unchanged.
 type responses struct {
 	next atomic.Pointer[[]belay.Response]
 }

@@ -229,7 +229,7 @@ func TestToolThatMisbehavesIsAnErrorResult(t *testing.T) {
 }
 
 // If a tool ignores its context, it is abandoned after the grace period. When it returns
-// later, nothing of it remains.
+// later, its result is dropped.
 //
 // SPEC T-08
 func TestToolThatIgnoresItsCancelIsLeftBehind(t *testing.T) {
@@ -456,8 +456,8 @@ func TestEveryResultIsHeldToTheLimit(t *testing.T) {
 	}
 }
 
-// If a hook that should have cleaned a result fails, the result is withheld, also if the
-// turn is aborted meanwhile.
+// If a hook that may rewrite a result fails closed, the model does not get the result,
+// even if the turn is aborted meanwhile.
 //
 // SPEC T-08
 func TestResultIsWithheldWhenItsRewriterFails(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// skills is an extension that adds text before the user's text.
+// skills is an extension that changes the user's text and injects a message before it.
 type skills struct{}
 
 func (skills) Name() string { return "skills" }

@@ -17,8 +17,8 @@ import (
 	"github.com/belay-run/belay/store/memstore"
 )
 
-// rich is an agent for tests of complete turns. Each message of its session leads to
-// another kind of turn: see richStep.
+// rich is an agent for tests of complete turns. Each of the messages below leads to a
+// different kind of turn: see richStep.
 type rich struct {
 	agent   *belay.Agent
 	session *belay.Session
@@ -193,8 +193,8 @@ type firedPhase struct {
 	input      map[string]any
 }
 
-// everywhere returns a subscription without an opinion at every phase. It runs before all
-// others that do not rewrite.
+// everywhere returns a subscription for every phase. It only logs the phase, and runs
+// before all other hooks except those that rewrite.
 func (l *phaseLog) everywhere() []hook.Subscription {
 	var subs []hook.Subscription
 	for _, p := range everyPhase() {
@@ -384,7 +384,8 @@ func (r *rich) goesOn(t testing.TB) {
 	r.sound(t)
 }
 
-// recorded fails the test unless the journal has one run of the log for each fired phase.
+// recorded fails the test if the journal does not have one run of the subscription "log"
+// for each fired phase.
 func (r *rich) recorded(t testing.TB) {
 	t.Helper()
 	r.phases.mu.Lock()

@@ -10,8 +10,8 @@ import (
 )
 
 // If an input has a duplicate key, a gate and a tool can read different values, because
-// encoding/json merges structs but replaces the values of maps. So such an input reaches
-// neither a gate nor a tool.
+// encoding/json merges structs but replaces the values of maps. So an input with a
+// duplicate key reaches neither a gate nor a tool.
 //
 // SPEC T-02
 func TestAnInputWithTwoReadingsReachesNoTool(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 )
 
-// Hooks without an opinion do not change the requests to the model, and neither does the
-// runtime: the requests equal those of a loop written by hand.
+// Neither the runtime nor hooks without an opinion change the requests to the model: the
+// requests are equal to the requests of bareLoop.
 //
 // SPEC H-13
 func TestRequestsWithoutHooks(t *testing.T) {

@@ -33,7 +33,7 @@ type gate struct {
 	caps hook.Capability
 }
 
-// decided returns the verdict with the decision, which need not be one that the gate has.
+// decided returns the verdict with the decision. The gate need not know the decision.
 func decided[V any](v V, decision string) V {
 	reflect.ValueOf(&v).Elem().FieldByName("Decision").SetString(decision)
 	return v
@@ -143,9 +143,9 @@ func (g *gate) ask(t testing.TB, verdicts []verdict, opts hook.Options) (anyOutc
 	return outcome, asked
 }
 
-// merged is a slow and simple merge. It reads the verdicts up to the first one that stops.
-// The most severe verdict wins, or the earliest if several are equal. The context of all of
-// them is kept.
+// merged is a slow and simple merge. It reads the verdicts up to the first one that stops
+// the phase. The most severe verdict wins. If several are equally severe, the earliest
+// wins. The merged verdict has the context of all verdicts that were read.
 func (g *gate) merged(verdicts []verdict) (want verdict, by string, asked int) {
 	for i, v := range verdicts {
 		asked++
@@ -227,7 +227,7 @@ func TestTheMostSevereVerdictWins(t *testing.T) {
 	}
 }
 
-// A later and more severe verdict replaces an earlier and milder one. A verdict that denies
+// A later verdict replaces an earlier one if it is more severe. A verdict that denies
 // stops the phase.
 //
 // SPEC H-17
@@ -253,8 +253,8 @@ func TestToolVerdictsAreOrdered(t *testing.T) {
 	}
 }
 
-// Gates that overlap all answer, so halt wins over deny. The merge does not depend on which
-// gate answers first.
+// Gates that run at the same time all answer, so the most severe answer wins, for example
+// halt over deny. The merge does not depend on which gate answers first.
 //
 // SPEC H-17
 func TestOverlappingVerdictsMergeInPlanOrder(t *testing.T) {
@@ -313,7 +313,8 @@ func TestUnknownDecisionsAreMalformed(t *testing.T) {
 	}
 }
 
-// At every phase, the outcome lists the outputs of hooks with the hook that showed them.
+// At every phase, the outcome lists the outputs of hooks, in plan order and with their
+// subscriptions.
 //
 // SPEC H-17
 func TestOutputsAreListedInPlanOrder(t *testing.T) {

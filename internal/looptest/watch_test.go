@@ -22,7 +22,8 @@ func wordy() *scripted.Model {
 	return scripted.New([]scripted.Step{says("one two three four five six seven eight nine ten")}, &scripted.Options{Repeat: true})
 }
 
-// watched holds the events that a watcher got, and how many events it missed before each.
+// watched holds the events that a watcher got, and the number of missed events before
+// each of them.
 type watched struct {
 	events []belay.Event
 	missed []int // by index in events
@@ -48,8 +49,8 @@ func watch(t testing.TB, events iter.Seq2[belay.Event, error]) watched {
 	return w
 }
 
-// wantSequence asserts that the numbers of the events have no gaps except those that were
-// reported.
+// wantSequence asserts that the numbers of the events have no gaps except for events that
+// were reported as missed.
 func (w watched) wantSequence(t testing.TB) {
 	t.Helper()
 	var before uint64
@@ -76,7 +77,7 @@ func TestWatch(t *testing.T) {
 		say(t, agent.Session("b"), "hello")
 		say(t, agent.Session("b"), "again")
 		synctest.Wait()
-		cancel() // the watcher then ends without an error
+		cancel() // the watchers then end without an error
 		w, b := <-seenAll, <-seenOne
 		n := len(streamed)
 		if diff := cmp.Diff(streamed, w.events[:n], plainMessages, cmp.AllowUnexported(belay.Turn{}), cmpopts.IgnoreUnexported(belay.Event{})); diff != "" {
@@ -127,7 +128,7 @@ func TestSlowWatcher(t *testing.T) {
 						t.Fatalf("then comes event %d: %v", e.Seq, err)
 					}
 				}
-				say(t, s, "nobody reads again") // events that the watcher has read do not count as missed
+				say(t, s, "nobody reads again") // the watcher must not report events as missed that it has read
 				_, err, _ = next()
 				if missed, ok := errors.AsType[*belay.MissedError](err); !ok || uint64(missed.Missed) != total-uint64(buffer) {
 					t.Fatalf("the second time the watcher got the error %v", err)
@@ -227,7 +228,7 @@ func (s *slowWatcher) Watch(_ context.Context, events iter.Seq2[belay.Event, err
 	}
 }
 
-// When an agent is closed, a watching extension still gets all events of earlier turns. If
+// When an agent is closed, its WatchExtension still gets all events of earlier turns. If
 // the context of Close ends first, the extension ends after its current event.
 //
 // SPEC L-03

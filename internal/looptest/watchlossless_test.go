@@ -54,7 +54,7 @@ func TestLosslessWatchersMissNothing(t *testing.T) {
 					if took := time.Since(began); took > time.Duration(len(streamed))*time.Second {
 						t.Errorf("the turn took %s, longer than its watcher needs for %d events", took, len(streamed))
 					}
-					time.Sleep(time.Minute) // the rest of the buffer
+					time.Sleep(time.Minute) // time for the events that are still in the buffer
 					cancel()
 					s, q := <-seenSlow, <-seenQuick
 					wantEqual(t, "what the lossless watcher saw", kindsOf(s.events), kindsOf(streamed))
@@ -73,8 +73,9 @@ func TestLosslessWatchersMissNothing(t *testing.T) {
 	}
 }
 
-// A watcher that takes no events stops only the turns of its own session, and only until
-// one of the four ways out is taken.
+// A lossless watcher that takes no events blocks only the turns of its own session. The
+// blocking ends when the turn or the watcher is cancelled, when the watcher's loop ends,
+// or when the agent is closed.
 //
 // SPEC L-03, E-11
 func TestTurnsStopWaitingForALosslessWatcher(t *testing.T) {
@@ -117,14 +118,14 @@ func TestTurnsStopWaitingForALosslessWatcher(t *testing.T) {
 	}
 }
 
-// stuckWatcher is a lossless watcher that takes one event and then no more, and a turn that
-// waits for it.
+// stuckWatcher has a lossless watcher that takes one event and then no more, and a turn
+// that waits for this watcher.
 type stuckWatcher struct {
 	t                         *testing.T
 	agent                     *belay.Agent
 	cancelTurn, cancelWatcher context.CancelFunc
-	leave                     chan struct{} // its loop ends
-	inLoop                    chan func()   // what its loop does
+	leave                     chan struct{} // closed to end the loop of the watcher
+	inLoop                    chan func()   // functions that the loop of the watcher calls
 	ended                     chan struct{} // closed when the turn has ended
 }
 
@@ -150,7 +151,7 @@ func newStuckWatcher(t *testing.T, after string) *stuckWatcher {
 	}()
 	go func() {
 		defer close(w.ended)
-		_, _ = w.agent.Session("s").Turn(turn, "hello") // it may be aborted
+		_, _ = w.agent.Session("s").Turn(turn, "hello") // ignore the error: the turn may be aborted
 	}()
 	return w
 }
@@ -179,9 +180,9 @@ func TestLosslessWatchersGetEverythingAfterARelease(t *testing.T) {
 				ended := make(chan struct{})
 				go func() {
 					defer close(ended)
-					_, _ = agent.Session("s").Turn(ctx, "hello") // it may be aborted
+					_, _ = agent.Session("s").Turn(ctx, "hello") // ignore the error: the turn may be aborted
 				}()
-				synctest.Wait() // it waits
+				synctest.Wait() // wait until the turn waits for the watcher
 				if !byClose {
 					cancel()
 					<-ended
@@ -200,8 +201,8 @@ func TestLosslessWatchersGetEverythingAfterARelease(t *testing.T) {
 	}
 }
 
-// A loop that waits for the turn that it watches, here by running it, would wait for ever.
-// The log says so.
+// If a watcher's loop waits for the turn that it watches, both wait for each other. Here
+// the loop runs the turn itself. The agent logs a warning.
 //
 // SPEC L-03, E-11
 func TestATurnThatWaitsForItsWatcherIsLogged(t *testing.T) {

@@ -1,8 +1,8 @@
 // Package netguard makes HTTP transports that check each address when they connect to it.
 //
-// It is not safe to look up a name first and to connect later: by then the name may resolve
-// to another address. Here the check is part of connecting. It sees the address that the
-// kernel will connect to.
+// It is not safe to look up a name first and to connect later: by then the name may
+// resolve to another address. Here the check is part of connecting. The check sees the
+// address that the kernel will connect to.
 //
 // A host name must resolve to a public address. A literal IP address is allowed. Link-local
 // addresses are always refused, because cloud metadata services use them.

@@ -114,7 +114,8 @@ func nameserver(t *testing.T, addresses ...string) *net.Resolver {
 }
 
 // A name first resolves to a public address and later to this machine. The guard refuses
-// the later connection. For comparison, a name that may be private is allowed.
+// the later connection. For comparison, a name that may resolve to private addresses is
+// allowed.
 //
 // SPEC P-15
 func TestNamesThatMoveAreCheckedWhenConnecting(t *testing.T) {

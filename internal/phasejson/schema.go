@@ -33,7 +33,7 @@ func Describe(phase string) (Schemas, error) {
 	if err != nil {
 		return Schemas{}, fmt.Errorf("schema: %s: %w", phase, err)
 	}
-	output, err := schemaOf(out, "answer at "+phase, "from") // only the runtime sets this property
+	output, err := schemaOf(out, "answer at "+phase, "from") // only the runtime sets the property "from"
 	if err != nil {
 		return Schemas{}, fmt.Errorf("schema: %s: %w", phase, err)
 	}

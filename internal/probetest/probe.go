@@ -12,7 +12,8 @@ import (
 )
 
 // Probe is a test that may fail. It keeps its failures, and does not report them to the
-// real test. Other methods, such as Cleanup and TempDir, are those of the real test.
+// real test. All methods that are not listed here, such as Cleanup and TempDir, call the
+// real test.
 type Probe struct {
 	testing.TB
 
@@ -21,7 +22,7 @@ type Probe struct {
 	skipped  bool
 }
 
-// Run runs f as a test of its own and returns its result.
+// Run calls f with a new probe, waits until f has ended, and returns the probe.
 func Run(t testing.TB, f func(t testing.TB)) *Probe {
 	t.Helper()
 	p := &Probe{TB: t}
@@ -41,8 +42,8 @@ func (p *Probe) Failures() []string {
 	return slices.Clone(p.failures)
 }
 
-// WantFailure fails the test unless the probe failed and its messages contain all the
-// texts.
+// WantFailure fails the test t if the probe did not fail, or if its messages do not
+// contain all texts.
 func (p *Probe) WantFailure(t testing.TB, texts ...string) {
 	t.Helper()
 	failures := p.Failures()
@@ -57,7 +58,7 @@ func (p *Probe) WantFailure(t testing.TB, texts ...string) {
 	}
 }
 
-// WantSuccess fails the test if the probe failed.
+// WantSuccess fails the test t if the probe failed.
 func (p *Probe) WantSuccess(t testing.TB) {
 	t.Helper()
 	for _, failure := range p.Failures() {
@@ -103,13 +104,13 @@ func (p *Probe) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// Skip ends the probe.
+// Skip ends the probe as skipped.
 func (p *Probe) Skip(...any) { p.SkipNow() }
 
-// Skipf ends the probe.
+// Skipf ends the probe as skipped.
 func (p *Probe) Skipf(string, ...any) { p.SkipNow() }
 
-// SkipNow ends the probe.
+// SkipNow ends the probe as skipped.
 func (p *Probe) SkipNow() {
 	p.mu.Lock()
 	p.skipped = true

@@ -6,6 +6,6 @@
 // [Window] and [Cap] limit the output of a child.
 //
 // If this process is killed, it cannot end the group. On Linux the kernel then kills the
-// child at once, but not the child's own children. On other systems the child continues
-// too.
+// child at once, but not the child's own children. On other systems, the child and its
+// children continue.
 package proc

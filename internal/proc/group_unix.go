@@ -21,9 +21,9 @@ func askToEnd(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGTERM) } // ig
 
 func forceToEnd(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) } // ignore errors: the group may have ended
 
-// groupAlive reports whether a group has a running process. Processes that are dead but not
-// yet reaped do not count: containers often have them. The number of a group is not reused
-// while the group has any process.
+// groupAlive reports whether a group has a running process. It ignores processes that are
+// dead but not yet reaped, because containers often have such processes. The number of a
+// group is not reused while the group has any process.
 func groupAlive(pid int) bool {
 	return !errors.Is(syscall.Kill(-pid, 0), syscall.ESRCH) && !allDead(pid)
 }

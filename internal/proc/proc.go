@@ -40,7 +40,7 @@ type Command struct {
 	// Stdout gets the child's output. If Write returns an error, Run ends the child. Run
 	// does not use Stdout after it has returned. If nil, the output is discarded.
 	Stdout io.Writer
-	// Stderr gets the child's standard error, in the same manner.
+	// Stderr gets the child's standard error. The rules of Stdout apply.
 	Stderr io.Writer
 	// Merged sends standard error to Stdout, in the order in which the child wrote. Stderr
 	// is then not used.

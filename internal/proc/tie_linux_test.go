@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/internal/proc"
 )
 
-// A process that is killed cannot end its children, so the kernel does.
+// A process that is killed cannot end its children, so the kernel ends them.
 func TestAChildDoesNotOutliveAProcessThatIsKilled(t *testing.T) {
 	t.Parallel()
 	parent := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")

@@ -24,7 +24,7 @@ var camel = sync.OnceValue(func() *regexp.Regexp {
 
 // notSecret are variables whose names look like secrets, but whose values are paths.
 // SSH_AUTH_SOCK is the socket of an SSH agent. It gives access to keys only on this
-// machine, so its path is harmless in a log, and git needs it.
+// machine, so its path is harmless in a log, and git needs the variable.
 var notSecret = []string{"PWD", "OLDPWD", "SSH_AUTH_SOCK"}
 
 // secretWord reports whether a part of a name means a secret. The part may be a plural or

@@ -44,8 +44,8 @@ const edge = `(?:^|[^A-Za-z0-9_]|\\[abfnrtv])`
 // quote matches a quote, which may be escaped, or nothing.
 const quote = `(?:\\*["'])?`
 
-// rules are all forms. They are compiled at the first use, because this takes time that
-// most commands do not need.
+// rules has a rule for each form of secret. The rules are compiled at the first use,
+// because compiling takes time that most commands do not need.
 var rules = sync.OnceValue(func() []rule {
 	return []rule{
 		shape(`()(-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|$))`, nil),
@@ -119,7 +119,7 @@ func isLogin(_, text string) bool {
 	return false
 }
 
-// notGroup reports whether the value of -u is not USER:GROUP in numbers.
+// notGroup reports whether the value of -u is something other than USER:GROUP in numbers.
 func notGroup(before, password string) bool {
 	user := strings.TrimSuffix(before, ":")
 	return !digits(password) || !digits(user[strings.LastIndexAny(user, "\"', \t=uU")+1:])

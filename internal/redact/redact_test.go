@@ -69,7 +69,7 @@ func TestSecretsGo(t *testing.T) {
 	for _, place := range places {
 		for _, secret := range []string{planted, "p", "päss=w0rd", "a,b", "t0ken.with-dots_and/slashes=="} {
 			if strings.Contains(place, "://") && strings.Contains(secret, "/") {
-				continue // it would end the user name in a URL
+				continue // the slash would end the user name in a URL
 			}
 			text := strings.ReplaceAll(place, "§", secret)
 			got := redact.Text(text)

@@ -13,7 +13,7 @@ var named = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`([A-Za-z_][A-Za-z0-9_.-]*)(\\*["'` + "`" + `]?(?:\s*(?:=>|:=|[=:])\s*|\s*,\s*|\s+))`)
 })
 
-// namedValues replaces the values of names that look like secrets.
+// namedValues replaces values whose names look like names of secrets.
 func namedValues(text string) string {
 	var b strings.Builder
 	done := 0 // the text before this index is already written
@@ -75,8 +75,8 @@ func value(text string, at int) (from, to int) {
 // escapesBefore returns the number of backslashes at the end of a text.
 func escapesBefore(text string) int { return len(text) - len(strings.TrimRight(text, `\`)) }
 
-// reference matches a text that a shell replaces completely: a variable or a command. It is
-// not a secret, and a person who reads the text needs it.
+// reference matches a text that a shell replaces completely: a variable or a command.
+// Such a text is not a secret, and a person who reads the text needs it.
 var reference = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:\$[A-Za-z_][A-Za-z0-9_]*$|\$\{[A-Za-z_][A-Za-z0-9_]*$|\$\{[A-Za-z_][A-Za-z0-9_]*\}$|\$\()`)
 })
@@ -85,7 +85,8 @@ var reference = sync.OnceValue(func() *regexp.Regexp {
 // none.
 var plain = []string{"true", "false", "null", "none", "bearer", "basic", "token", "digest"}
 
-// keeps reports whether a value is not a secret, although its name looks like one.
+// keeps reports whether a value is not a secret, although its name looks like the name of
+// a secret.
 func keeps(name, value string, flag, expands bool) bool {
 	switch {
 	case value == Mark, slices.Contains(plain, strings.ToLower(value)):

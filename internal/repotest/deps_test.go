@@ -36,7 +36,7 @@ type room struct {
 }
 
 // rooms has a line for every package: the test rejects a package without one. If several
-// patterns cover a package, the longest counts.
+// patterns cover a package, the longest pattern applies.
 var rooms = []room{
 	{"internal/near", levelWords, nil, "near names are for the errors of every room"},
 	{"internal/visible", levelWords, nil, "what came from elsewhere is made fit for terminals alike wherever it is shown"},
@@ -118,7 +118,8 @@ var testLibraries = []string{
 	"pgregory.net/rapid",
 }
 
-// forbidden imports, also in tests, with what to use instead.
+// forbidden are imports that are not allowed, not even in tests, with what to use
+// instead.
 var forbidden = map[string]string{
 	"C":                           "Belay builds with CGO_ENABLED=0 on every platform: use pure Go",
 	"log":                         "use log/slog, with the stable keys phase, subscription, session and turn",
@@ -163,7 +164,7 @@ func TestDepsImportsGoOneWay(t *testing.T) {
 func importProblem(dir, imported string, isTest bool) string {
 	for _, prefix := range slices.Sorted(maps.Keys(forbidden)) {
 		// In the standard library, math/rand/v2 is another package than math/rand.
-		// Elsewhere a prefix is a module.
+		// Outside the standard library, a prefix is a module and covers all its packages.
 		if imported == prefix || !isStandard(prefix) && covers(prefix+"/...", imported) {
 			return fmt.Sprintf("imports %s: %s", imported, forbidden[prefix])
 		}

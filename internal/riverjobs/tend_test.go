@@ -18,7 +18,7 @@ func TestWorkIsTended(t *testing.T) {
 	enqueue(t, queue, testJob("one"))
 	closed, lasts, why := make(chan struct{}), make(chan struct{}), errors.New("the owner is closed")
 	var tended atomic.Int32
-	performed := make(chan int32, 1) // how often Tend was called before
+	performed := make(chan int32, 1) // how often Tend was called before the job
 	perform := func(ctx context.Context, job hook.Job) (hook.Run, time.Time) {
 		performed <- tended.Load()
 		return succeed(ctx, job)

@@ -41,7 +41,8 @@ func (q *Queue[TTx]) Work(ctx context.Context, perform func(context.Context, hoo
 
 // Tending describes maintenance that the owner of a queue does while its jobs run.
 type Tending struct {
-	// Tend is called before work begins, and then every Every until the work ends.
+	// Tend is called before work begins, and then once per interval Every until the work
+	// ends.
 	Tend  func(context.Context)
 	Every time.Duration
 	// Closed stops the work when it is closed, as if ctx were cancelled with the cause Why.

@@ -15,7 +15,7 @@ var texts = []struct {
 	rule, text string
 	want       []string
 }{
-	// Tokens
+	// Texts that contain tokens.
 	{"a token alone", "/a", []string{"a"}},
 	{"a token at the start", "/compact please", []string{"compact"}},
 	{"a token in the middle", "please /compact now", []string{"compact"}},
@@ -32,7 +32,7 @@ var texts = []struct {
 	{"a long name", "/" + strings.Repeat("n", 300), []string{strings.Repeat("n", 300)}},
 	{"text around it is any text", "größe /a 日本", []string{"a"}},
 
-	// First characters
+	// Texts without a valid name after a slash.
 	{"a digit first is none", "/2a", nil},
 	{"a hyphen first is none", "/-a", nil},
 	{"an underscore first is none", "/_a", nil},
@@ -45,7 +45,7 @@ var texts = []struct {
 	{"spaces alone", " \t\n", nil},
 	{"no slash", "plain text", nil},
 
-	// Paths.
+	// Paths and other texts with a slash. A single word after a space counts as a token.
 	{"an absolute path", "/usr/local/bin", nil},
 	{"a path of one directory", "/usr/", nil},
 	{"a path behind text", "look at /etc/passwd", nil},
@@ -62,7 +62,8 @@ var texts = []struct {
 	{"a shebang", "#!/bin/sh", nil},
 	{"a slash behind the name", "/a/", nil},
 
-	// Addresses.
+	// Addresses and other words with special characters. A route of one word counts as a
+	// token.
 	{"an address", "https://example.com/a", nil},
 	{"an address with a port", "http://localhost:8080/a/b?c=/d", nil},
 	{"an address in brackets", "<https://example.com/a>", nil},
@@ -75,7 +76,7 @@ var texts = []struct {
 	{"a route", "GET /users/:id", nil},
 	{"a route of one word reads like a token", "GET /users", []string{"users"}},
 
-	// Punctuation.
+	// With punctuation next to it, a name after a slash is not a token.
 	{"a comma behind it", "/a, b", nil},
 	{"a full stop behind it", "Use /a.", nil},
 	{"a question mark behind it", "/a?", nil},
@@ -97,7 +98,7 @@ var texts = []struct {
 	{"an apostrophe behind it", "/a's", nil},
 	{"a placeholder", "[invoked_extension__hook_a] [invoked_extension__skill_b]", nil},
 
-	// White space
+	// White space of every kind separates tokens. Invisible characters do not.
 	{"a tab", "x\t/a\ty", []string{"a"}},
 	{"a newline", "x\n/a\ny", []string{"a"}},
 	{"a carriage return", "x\r\n/a\r\ny", []string{"a"}},
@@ -117,7 +118,8 @@ var texts = []struct {
 	{"mongolian vowel separator is none, U+180E", "\u180e/a", nil},
 	{"a NUL is none", "\x00/a /b\x00", nil},
 
-	// Other scripts.
+	// Text of other scripts around a token, and characters that look like a slash or a
+	// letter.
 	{"emoji around it", "🚀 /a 🚀", []string{"a"}},
 	{"emoji that touch it", "🚀/a /b🚀", nil},
 	{"a flag and a skin tone", "🇩🇪 /a 👍🏽", []string{"a"}},
@@ -133,7 +135,7 @@ var texts = []struct {
 	{"the Kelvin sign is none", "/\u212a", nil},
 	{"a long s is none", "/\u017f", nil},
 
-	// Invalid UTF-8
+	// Invalid UTF-8.
 	{"a byte that is no text in front", "\xff/a", nil},
 	{"a byte that is no text behind", "/a\xff", nil},
 	{"half a space in front", "\xa0/a \x85/b", nil},

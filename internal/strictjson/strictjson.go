@@ -108,7 +108,7 @@ func countKeys(value any) (n int, clash bool) {
 		var folded map[string]bool
 		for key, inner := range v {
 			if low := fold(key); low != key || folded != nil {
-				if folded == nil { // compare the folded keys once for this object
+				if folded == nil { // make the set of folded keys once for each object
 					folded = make(map[string]bool, len(v))
 					for other := range v {
 						if f := fold(other); folded[f] {
@@ -192,7 +192,7 @@ func (v *violations) walk(s *jsonschema.Schema, value any, at string) {
 	}
 	resolved, err := s.CloneSchemas().Resolve(nil)
 	if err != nil {
-		return // the schema needs definitions of the whole schema
+		return // the schema refers to definitions that only the root schema has
 	}
 	if err := resolved.Validate(value); err != nil {
 		v.report(at, lastOf(err.Error()))

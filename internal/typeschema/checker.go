@@ -28,7 +28,7 @@ func (c *Checker) Accepts(input []byte) bool {
 
 const (
 	deepest  = 100 // maximum depth of nesting
-	mostKeys = 16  // maximum number of keys of an open object
+	mostKeys = 16  // maximum number of keys of an object that is not closed
 	mostSeen = 64  // maximum number of properties of a schema
 )
 
@@ -120,7 +120,7 @@ func (c *check) acceptsText(inner []byte, plain bool) bool {
 		return true
 	}
 	if !plain {
-		return false // the rules apply to the decoded text
+		return false // the rules apply to the decoded text, which a checker does not have
 	}
 	if c.choosy && !slices.ContainsFunc(c.enum, func(v any) bool { word, ok := v.(string); return ok && word == string(inner) }) {
 		return false
@@ -157,7 +157,7 @@ func (c *check) acceptsObject(s *scanner, depth int) bool {
 		return c.required == 0
 	}
 	var seen uint64
-	var keys [mostKeys][]byte // the keys so far, of an open object
+	var keys [mostKeys][]byte // the keys so far, if the object is not closed
 	n := 0
 	for i := 0; ; i++ {
 		key, plain, ok := s.text()

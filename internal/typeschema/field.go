@@ -206,7 +206,7 @@ func tags(s *jsonschema.Schema, tag reflect.StructTag) error {
 		}
 	}
 	take("enum", func(text string) error {
-		rules.Enum = nil // replaces the enum of the type
+		rules.Enum = nil // the tag replaces the enum of the type
 		for word := range strings.SplitSeq(text, ",") {
 			v, err := valueOf(rules, strings.TrimSpace(word))
 			if err != nil {
@@ -246,7 +246,7 @@ func tags(s *jsonschema.Schema, tag reflect.StructTag) error {
 		return err
 	})
 	if s.MinItems != nil && *s.MinItems > 0 || s.MinLength != nil && *s.MinLength > 0 {
-		withoutNull(s) // null has no items and no characters
+		withoutNull(s) // null has no items or characters, so it is too short
 	}
 	return errors.Join(problems...)
 }

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Fill returns a valid input with defaults for absent and null properties. All other bytes
-// stay unchanged. If no default is needed, Fill returns the input itself.
+// Fill adds defaults to a valid input, for properties that are absent or null. All other
+// bytes stay unchanged. If no default is needed, Fill returns the input itself.
 func (t *Type) Fill(input []byte) ([]byte, error) {
 	if !t.root.fills {
 		return input, nil

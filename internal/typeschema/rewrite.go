@@ -22,7 +22,7 @@ type rewriter struct {
 	fills  bool // only add defaults
 	within int  // how many defaults this value is nested in
 	path   []place
-	steps  [8]place // room for most paths
+	steps  [8]place // memory for path, enough for most inputs
 }
 
 var (
@@ -169,7 +169,7 @@ func (r *rewriter) list(n *node) error {
 
 func (r *rewriter) object(n *node) error {
 	r.pos++
-	var given []bool // the defaults that are not needed
+	var given []bool // for each default, whether the input has the property
 	if n != nil && len(n.defaults) > 0 {
 		given = make([]bool, len(n.defaults))
 	}

@@ -59,8 +59,8 @@ func (p *Point) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// JSONSchema describes a point. The type itself says nothing, because it decodes its JSON
-// itself.
+// JSONSchema describes a point. It is needed because Point decodes its JSON itself, so its
+// fields do not describe the JSON.
 func (*Point) JSONSchema() map[string]any {
 	return map[string]any{"type": "string", "pattern": "^-?[0-9]+,-?[0-9]+$"}
 }

@@ -42,7 +42,8 @@ type contentBlock struct {
 	Input     json.RawMessage `json:"input"`
 }
 
-// tokens are totals, not differences. A count that is missing has not changed.
+// tokens are the token counts of an event. They are totals, not differences. If a count
+// is missing, it has not changed.
 type tokens struct {
 	Input         *int `json:"input_tokens"`
 	Output        *int `json:"output_tokens"`

@@ -142,8 +142,8 @@ func TestThinkingThatNobodySignsIsCarriedBack(t *testing.T) {
 	}
 }
 
-// The service refuses a request with an image that is too large, and then every later
-// request of the session.
+// The service refuses a request with an image that is too large. Every later request of
+// the session would contain the image, too.
 func TestImagesThatAreTooLargeAreNamed(t *testing.T) {
 	t.Parallel()
 	var wide bytes.Buffer

@@ -20,8 +20,8 @@ type encoder struct {
 	provider unique.Handle[string]
 }
 
-// content is an encoded message: its blocks in JSON, separated by commas. All requests with
-// the message share it, so it must not change.
+// content is an encoded message: its blocks in JSON, separated by commas. All requests
+// with the message share this content, so it must not change.
 type content struct {
 	role   belay.Role
 	json   []byte
@@ -51,7 +51,7 @@ func (e encoder) encode(m *belay.Message) (any, error) {
 	c := &content{role: m.Role}
 	for i := range m.Parts {
 		p := &m.Parts[i]
-		if p.Type == belay.PartMedia && p.Media != nil && m.Role == belay.RoleAssistant { // the service accepts it only from users
+		if p.Type == belay.PartMedia && p.Media != nil && m.Role == belay.RoleAssistant { // the service accepts media only from users
 			p = &belay.Part{Type: belay.PartText, Text: wire.FileNotice(p.Media)}
 		}
 		sent, ok := e.blockOf(p)
@@ -109,10 +109,10 @@ type opaque struct {
 	Redacted string `json:"redacted,omitempty"`
 }
 
-// thinkingOf returns a thinking block. It returns false for thinking of another service, and
-// for Anthropic's thinking without a signature, because that was cut off. Other services may
-// sign nothing and still need their thinking back. If their thinking was cut off, it is the
-// last block of its message, and dropFinalThinking removes it.
+// thinkingOf returns a thinking block. It returns false for thinking of another service,
+// and for Anthropic's thinking without a signature, because such thinking was cut off.
+// Other services may sign nothing and still need their thinking back. If their thinking
+// was cut off, it is the last block of its message, and dropFinalThinking removes it.
 func (e encoder) thinkingOf(p *belay.Part) (any, bool) {
 	var o opaque
 	if p.Provider != e.provider.Value() || len(p.Opaque) > 0 && json.Unmarshal(p.Opaque, &o) != nil {

@@ -97,7 +97,7 @@ func invalidOrTooLong(message string) belay.ModelErrorKind {
 	return belay.ModelInvalid
 }
 
-// mostSaid is how many bytes of a body that is not JSON an error quotes.
+// mostSaid limits how many bytes an error quotes from a body that is not JSON.
 const mostSaid = 500
 
 // saidBy returns the error that is in the body of a refusal.

@@ -14,8 +14,9 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// The service's limits for an image: bytes in base64, and pixels per side. It rejects a
-// request with a larger image. Every later request of the session contains the image too.
+// The service's limits for an image: bytes in base64, and pixels per side. The service
+// rejects a request with a larger image. Every later request of the session contains the
+// image too.
 const (
 	mostEncoded = 5 << 20
 	mostPixels  = 8000

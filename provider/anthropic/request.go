@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// The service caches a request up to the end of a block with a mark. With longMark it keeps
-// the cache for an hour.
+// The service caches a request up to the end of a block with a mark. With longMark the
+// service keeps the cache for an hour.
 var (
 	mark     = []byte(`,"cache_control":{"type":"ephemeral"}`)
 	longMark = []byte(`,"cache_control":{"type":"ephemeral","ttl":"1h"}`)
@@ -101,8 +101,8 @@ func addMarked(b *wire.Body, c *content, i int, marks []place, sign []byte) {
 // places returns the positions of the cache marks, in order:
 //
 //   - at the last user message before the last response, where the previous request ended;
-//   - if the end is a reminder, before the reminders, because the next request may not have them;
-//   - at the end.
+//   - if the request ends with reminders, before them, because the next request may lack them;
+//   - at the end of the request.
 //
 // The head has one more mark. The service allows at most four marks.
 func places(contents []*content) []place {
@@ -147,9 +147,9 @@ func sideStart(contents []*content, i int) int {
 	return i
 }
 
-// begunWithoutThinking reports whether the first response of the current turn has calls but
-// no thinking, for example because another provider's model wrote it. The service then
-// rejects a thinking budget.
+// begunWithoutThinking reports whether the first response of the current turn has calls
+// but no thinking, for example because another provider's model wrote the response. The
+// service then rejects a thinking budget.
 func begunWithoutThinking(contents []*content) bool {
 	begun := -1
 	for end := len(contents) - 1; end >= 0; {
@@ -166,7 +166,8 @@ func begunWithoutThinking(contents []*content) bool {
 	return begun >= 0 && contents[begun].blocks[0].markable
 }
 
-// head returns the beginning of a request. If quiet is set, it has no thinking budget.
+// head returns the beginning of a request. If quiet is set, the request has no thinking
+// budget.
 func (m *Model) head(req *belay.Request, quiet bool) (*wire.Head, error) {
 	bound := m.boundOf(req)
 	return m.heads.For(req, bound, quiet, func() ([]byte, map[string]string, error) {

@@ -30,7 +30,8 @@ func TestSettingsThatAreRefused(t *testing.T) {
 	}
 }
 
-// A budget that the service does not accept is an error, and not no budget.
+// If the service does not accept a budget, the model returns an error. It does not drop
+// the budget silently.
 //
 // SPEC L-12
 func TestABudgetThatIsTooSmallIsAnError(t *testing.T) {

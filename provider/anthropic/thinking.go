@@ -18,7 +18,7 @@ func (m *Model) thinkingFor(thinking, bound int, quiet bool) *thinkingConfig {
 		return &thinkingConfig{Type: "adaptive", Display: "summarized", BlockBinding: m.binding()}
 	case !quiet && budget >= leastThinking:
 		return &thinkingConfig{Type: "enabled", BudgetTokens: budget, BlockBinding: m.binding()}
-	case m.binds: // it always thinks, and block_binding is a field of thinkingConfig
+	case m.binds: // this model always thinks, and block_binding is a field of thinkingConfig
 		return &thinkingConfig{Type: "adaptive", BlockBinding: m.binding()}
 	default:
 		return nil

@@ -33,8 +33,9 @@ type event struct {
 	Error         *failure `json:"error"`
 }
 
-// tokens are totals, not differences. A count that is missing has not changed. The prompt
-// count includes cached tokens. The candidates count does not include thoughts.
+// tokens are the token counts of an event. They are totals, not differences. If a count
+// is missing, it has not changed. The prompt count includes cached tokens. The candidates
+// count does not include thoughts.
 //
 //nolint:tagliatelle // the service's names
 type tokens struct {
@@ -197,7 +198,8 @@ func (a *assembly) response() *belay.Response {
 	return r
 }
 
-// part returns the part, with the data that Belay must send back to the service.
+// part returns the piece as a part, with the data that Belay must send back to the
+// service.
 func (p *piece) part(model string) belay.Part {
 	part := belay.Part{Type: p.kind, Text: string(p.text), Call: p.call}
 	o := opaque{Model: model, Signature: p.signature}

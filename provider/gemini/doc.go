@@ -7,11 +7,11 @@
 //	agent, err := belay.New(gemini.New("gemini-3-flash-preview", nil), nil)
 //
 // The API key comes from the options or the environment variables GOOGLE_API_KEY and
-// GEMINI_API_KEY. As in Google's own programs, GOOGLE_API_KEY comes first. The window, the
-// longest output and the price of a model come from a built-in table. For a model that is
-// not in the table, set Options.Window and Options.Price. The table has one price per model.
-// Google charges more for requests of over 200,000 tokens, and Belay does not count this.
-// The package does not support Vertex AI.
+// GEMINI_API_KEY. As in Google's own programs, GOOGLE_API_KEY comes first. The window,
+// the longest output and the price of a model come from a built-in table. For a model
+// that is not in the table, set Options.Window and Options.Price. The table has one price
+// per model. Google charges more for requests of over 200,000 tokens, and Belay does not
+// include this in the cost. The package does not support Vertex AI.
 //
 // A request is built quickly, because each message keeps its encoding. The service itself
 // caches the common beginning of requests. So a request reads from the cache what it has in

@@ -15,8 +15,8 @@ const provider = "gemini"
 // because Belay sends a signature only to the model that made it.
 type encoding struct{ model string }
 
-// content is an encoded message: its parts in JSON, separated by commas. All requests with
-// the message share it, so it must not change.
+// content is an encoded message: its parts in JSON, separated by commas. All requests
+// with the message share this content, so it must not change.
 type content struct {
 	model bool // the role is "model"
 	json  []byte
@@ -34,8 +34,8 @@ type opaque struct {
 	Signature string `json:"signature,omitempty"`
 	// Pieces says how the service divided a text, if a piece has a signature.
 	Pieces []signed `json:"pieces,omitempty"`
-	// Spoken means that the service sent this thinking part as text. It has a signature and
-	// only white space.
+	// Spoken means that the service sent this thinking part as text. The part has a
+	// signature, and its text is only white space.
 	Spoken bool `json:"spoken,omitempty"`
 }
 

@@ -33,7 +33,7 @@ type detail struct {
 	} `json:"violations"`
 }
 
-// mostSaid is how many bytes of the service's message an error quotes.
+// mostSaid limits how many bytes an error quotes from the service's message.
 const mostSaid = 800
 
 func (e *failure) Error() string {
@@ -106,8 +106,8 @@ func (e *failure) usedUp() bool {
 	return wire.Mentions(e.Message, "limit: 0,", "credits are depleted", "spending cap")
 }
 
-// aboutKey reports whether the service rejected the key. It reports this with status 400,
-// like an invalid request.
+// aboutKey reports whether the service rejected the key. The service reports this with
+// status 400, like an invalid request.
 func (e *failure) aboutKey() bool {
 	for _, d := range e.Details {
 		if strings.HasPrefix(d.Reason, "API_KEY_") {

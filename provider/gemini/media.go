@@ -65,7 +65,7 @@ func mediaOf(m *belay.Media) []part {
 func textPart(text string) part { return part{Text: &text} }
 
 // withinResult returns an image or a document in the form for the result of a call. It
-// returns nil if the service does not accept it there.
+// returns nil if the service does not accept the media there.
 func (m *Model) withinResult(media *belay.Media) *blob {
 	if !m.newer || !slices.Contains(resultTypes, media.MIME) || len(media.Data) == 0 {
 		return nil

@@ -29,8 +29,8 @@ type Options struct {
 	URL string
 	// HTTPClient sends the requests. Defaults to http.DefaultClient.
 	HTTPClient *http.Client
-	// MaxTokens limits the response to a request that sets no limit. Thinking counts too.
-	// Defaults to the service's own limit.
+	// MaxTokens limits the response to a request that sets no limit. The limit includes
+	// thinking. Defaults to the service's own limit.
 	MaxTokens int
 	// Thinking is how many tokens of a response may be thinking, or [Adaptive]. If it is
 	// set, the response contains the thinking. The model thinks less if the limit on the

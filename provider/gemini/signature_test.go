@@ -169,7 +169,7 @@ func TestOtherModelsAreToldNothingOfSignatures(t *testing.T) {
 	}
 }
 
-// If two models get the same message in turn, each must get its own encoding.
+// If two models get the same message one after the other, each must get its own encoding.
 func TestModelsThatTakeTurnsKeepApart(t *testing.T) {
 	t.Parallel()
 	server := providertest.NewGemini(t, nil)

@@ -19,7 +19,8 @@ func (a *assembly) verdict() error {
 	return nil
 }
 
-// stopReason translates a finish reason of the service. The service has no reason for calls.
+// stopReason translates a finish reason of the service. The service has no separate
+// finish reason for a response with calls.
 func stopReason(reason string, calls int) belay.StopReason {
 	switch reason {
 	case "MAX_TOKENS", "CONTINUATION":

@@ -43,15 +43,15 @@ func (m *Model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.
 		case isFailure(err):
 			to.Send(belay.Chunk{}, m.inStream(err))
 		case errors.Is(err, wire.ErrTooLong) || errors.Is(err, wire.ErrEventTooLong):
-			to.Send(belay.Chunk{}, m.failures.New(belay.ModelInvalid, err)) // a retry would get an answer as long
+			to.Send(belay.Chunk{}, m.failures.New(belay.ModelInvalid, err)) // a retry would get an answer of the same length
 		default:
 			to.Send(belay.Chunk{}, wire.UnlessDone(ctx, m.failures.New(belay.ModelNetwork, err)))
 		}
 	}
 }
 
-// readWhole reads an answer that is not a stream of events. It is a response or a list of
-// pieces of a response.
+// readWhole reads an answer that is not a stream of events. The answer is one response or
+// a list of pieces of a response.
 func (a *assembly) readWhole(r io.Reader, send func(belay.Chunk) bool) error {
 	body, err := io.ReadAll(r)
 	if err != nil {

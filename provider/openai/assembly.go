@@ -144,8 +144,8 @@ func (a *assembly) keep(part *belay.Part, o *opaque) bool {
 	return true
 }
 
-// count sets the usage. The service counts cached tokens as input tokens too. Belay counts
-// them separately.
+// count sets the usage. The service includes cached tokens in the input tokens. Belay
+// counts them separately.
 func (a *assembly) count(in, out, read, written int) {
 	a.usage = belay.Usage{In: max(in-read-written, 0), Out: out, CacheRead: read, CacheWrite: written, Cost: a.usage.Cost}
 }

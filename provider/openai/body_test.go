@@ -62,7 +62,7 @@ func TestBodies(t *testing.T) {
 		server := providertest.NewChat(t, nil)
 		server.Script(providertest.Reply{Parts: []providertest.Part{providertest.Thinking("hm"), providertest.Text("a")}})
 		model := open(server, &openai.Options{API: openai.Chat, Provider: "p"})
-		if _, err := answer(t, model, hello()); err != nil { // the server accepts thinking only if it has sent it
+		if _, err := answer(t, model, hello()); err != nil { // the server accepts only thinking that it has sent itself
 			t.Fatal(err)
 		}
 		const want = `{"model":"gpt-5.2","tools":[` +
@@ -140,7 +140,7 @@ func TestOldMessagesAreNotEncodedAgain(t *testing.T) {
 	})
 }
 
-// A model must not send an encoding for another protocol or provider.
+// A model must not send an encoding that was made for another protocol or provider.
 func TestEncodingsAreToldApart(t *testing.T) {
 	t.Parallel()
 	responses, chat := providertest.NewResponses(t, nil), providertest.NewChat(t, nil)

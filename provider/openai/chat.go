@@ -102,9 +102,9 @@ func shortened(d belay.ToolDeclaration) belay.ToolDeclaration {
 	return d
 }
 
-// split divides a text of more than most characters. It splits after a sentence if one ends
-// in the second half of the first most characters, otherwise between words if possible. It
-// drops white space at the split.
+// split divides a text that has more than most characters. The first part has at most
+// that many. split cuts after a sentence, if one ends in the second half of the first
+// part. Otherwise it cuts between words if possible. It drops white space at the cut.
 func split(text string, most int) (first, rest string) {
 	fits := 0
 	for range most {

@@ -102,12 +102,12 @@ func nameOf(m *belay.Media, otherwise string) string {
 // opaque is the data that this package stores in Part.Opaque. Each protocol has its own
 // fields.
 type opaque struct {
-	// ID and Encrypted are fields of a reasoning item. Summary has its texts if there are
-	// several.
+	// ID and Encrypted are fields of a reasoning item. Summary has the texts of the
+	// item's summary if there are several.
 	ID        string   `json:"id,omitempty"`
 	Encrypted string   `json:"encrypted,omitempty"`
 	Summary   []string `json:"summary,omitempty"`
-	// Phase is the phase of a text, as the service sent it.
+	// Phase is the field "phase" of a text, as the service sent it.
 	Phase string `json:"phase,omitempty"`
 	// Field is the field in which a Chat server sent its thinking. Detail is a detail of
 	// thinking without its text. Belay must send both back.

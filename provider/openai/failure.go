@@ -198,7 +198,7 @@ var tooLongWords = []string{
 	"maximum prompt length", "prompt exceeds max length", "exceeded model token limit", "exceeds the maximum number of tokens", "prompt is too long", "input is too long",
 }
 
-// mostSaid is how many bytes of a body that is not JSON an error quotes.
+// mostSaid limits how many bytes an error quotes from a body that is not JSON.
 const mostSaid = 500
 
 // saidBy returns the error that is in the body of a refusal.
@@ -222,7 +222,8 @@ func saidBy(answer *wire.RefusalError) *serviceError {
 	return &body.Error
 }
 
-// tryAgain finds in a message how long to wait. In a stream there is no header for it.
+// tryAgain finds in a message how long to wait. An error in a stream has no header for
+// this.
 var tryAgain = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)try again in (\d[0-9.hms ]*)`)
 })

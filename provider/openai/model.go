@@ -73,7 +73,7 @@ type Model struct {
 	info     func() belay.ModelInfo
 	reason   func() bool // reports whether the model thinks
 	// encoder returns the protocol that encodes messages. For OpenAI's models that do not
-	// think, it leaves out thinking.
+	// think, that protocol leaves out thinking.
 	encoder func() protocol
 	heads   wire.Heads
 }

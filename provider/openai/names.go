@@ -9,7 +9,8 @@ import (
 )
 
 // The service accepts tool names that match fitName and call ids that match fitID. The
-// limit for ids is lower in Chat than in Responses. This package uses it for both.
+// limit for ids is lower in Chat than in Responses. This package uses the lower limit for
+// both.
 var (
 	fitName = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)

@@ -13,8 +13,8 @@ type protocol interface {
 	path() string
 	// head encodes the beginning of a request, up to its messages.
 	head(h *heading) ([]byte, error)
-	// encode encodes a message. The result depends only on the message and the protocol. The
-	// message caches it, with the protocol as the key.
+	// encode encodes a message. The result depends only on the message and the protocol.
+	// The message caches the result, with the protocol as the key.
 	encode(m *belay.Message) (any, error)
 	// join adds encoded messages to the request.
 	join(messages *list, contents []any)

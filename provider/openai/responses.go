@@ -66,7 +66,7 @@ func (responsesProtocol) head(h *heading) ([]byte, error) {
 }
 
 // items is an encoded message: items in JSON, separated by commas. All requests with the
-// message share it, so it must not change.
+// message share these items, so they must not change.
 type items []byte
 
 // join adds the items of messages to the request.

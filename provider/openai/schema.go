@@ -170,8 +170,8 @@ func describeIn(schema *object, note string) {
 	schema.set("description", quoted(note))
 }
 
-// mayBe reports whether the type in a schema allows values of a kind. No type allows all
-// kinds.
+// mayBe reports whether the type in a schema allows values of a kind. A schema without a
+// type allows all kinds.
 func mayBe(raw json.RawMessage, kind string) bool {
 	if raw == nil {
 		return true
@@ -199,8 +199,9 @@ var (
 	listsBelow   = []string{"anyOf", "oneOf", "allOf", "prefixItems", "items"}
 )
 
-// fitBelow changes the schemas in the value of a keyword so that the service accepts them.
-// The service requires that every array schema has items, even if they are {}.
+// fitBelow changes the schemas in the value of a keyword so that the service accepts
+// them. The service requires that every array schema has the keyword items, even if its
+// value is {}.
 func fitBelow(keyword string, raw json.RawMessage) json.RawMessage {
 	switch {
 	case slices.Contains(schemasBelow, keyword):

@@ -79,7 +79,7 @@ func TestMistralGetsShortIDs(t *testing.T) {
 }
 
 // DeepSeek and Moonshot reject a conversation if a message of the model has no thinking.
-// Messages of other models have none.
+// Messages of other models have no thinking.
 func TestServersThatWantThoughtsGetThem(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

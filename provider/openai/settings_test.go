@@ -39,8 +39,8 @@ func TestSettingsThatAreRefused(t *testing.T) {
 	}
 }
 
-// A field that Options.Extra and a setting both set is an error. Strict mode is used if it
-// supports the schema.
+// It is an error if Options.Extra and a setting set the same field. Strict mode is used
+// if it supports the schema.
 //
 // SPEC L-12
 func TestSettingsOfOpenAI(t *testing.T) {

@@ -102,8 +102,8 @@ func TestToolsThatCannotBeDeclaredAreRefused(t *testing.T) {
 	}
 }
 
-// Some Chat servers accept only descriptions of up to 1,024 characters. The rest moves into
-// the schema. No word is split or lost.
+// Some Chat servers accept only descriptions of up to 1,024 characters. The end of a
+// longer description moves into the schema. No word is split or lost.
 func TestLongDescriptionsAreKept(t *testing.T) { //nolint:tparallel // its parts share a server
 	t.Parallel()
 	const goesOn, goneOn = " … (continued in the description of the parameters)", "(continued) … "

@@ -174,8 +174,8 @@ func checkThinking(t *anthropicThinking, maxTokens int) error {
 	return nil
 }
 
-// checkBegun checks that the current turn began with thinking. It is required if the request
-// has a thinking budget.
+// checkBegun checks that the current turn began with thinking. The service requires this
+// if the request has a thinking budget.
 func (c *anthropicChecked) checkBegun(t *anthropicThinking) error {
 	if t == nil || t.Type != "enabled" {
 		return nil

@@ -52,7 +52,7 @@ func asking(change func(req *belay.Request)) func(belay.Model) belay.Model {
 	}
 }
 
-// parts is like asking, and applies change to every part of every message.
+// parts is like asking, but applies change to every part of every message.
 func parts(change func(p *belay.Part)) func(belay.Model) belay.Model {
 	return asking(func(req *belay.Request) {
 		for _, m := range req.Messages {

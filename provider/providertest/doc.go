@@ -30,8 +30,8 @@
 // # Errors
 //
 // A server refuses a malformed request like the real service. The message says where the
-// mistake is. It is also in Request.Refused. A request without a scripted reply fails the
-// test.
+// mistake is. The message is also in Request.Refused. A request without a scripted reply
+// fails the test.
 //
 // # Testing
 //

@@ -29,7 +29,7 @@ func sameFields(earlier, later []byte, list string) (before, after json.RawMessa
 }
 
 // begins returns an error if a conversation does not begin with an earlier conversation.
-// what is the word for an element in the error.
+// what is the word that the error uses for an element.
 func begins[T ~string | ~[]byte](what string, old, extended []T) error {
 	for i, element := range old {
 		if i >= len(extended) {

@@ -119,7 +119,8 @@ func (w geminiWire) list(r *http.Request) ([]byte, *refused) {
 	}}), nil
 }
 
-// door checks the key of a request. If there is false, the server has no such method and path.
+// door checks the key of a request. there is false if the server has no such method and
+// path.
 func (w geminiWire) door(r *http.Request, there bool) *geminiError {
 	key := cmp.Or(r.Header.Get("X-Goog-Api-Key"), r.URL.Query().Get("key"))
 	switch {

@@ -62,7 +62,7 @@ func openAIRefusal(r *Refusal) *refused {
 		return nil
 	}
 	if r.Status != 0 && r.Status != e.status {
-		e.status, e.code = r.Status, "" // with another status it is the error of a proxy
+		e.status, e.code = r.Status, "" // an error with another status comes from a proxy
 		if r.Status >= http.StatusInternalServerError {
 			e.kind = "server_error"
 		}
@@ -138,7 +138,7 @@ func openAIText(at string, raw json.RawMessage, required bool) (string, *openAIE
 	return text, nil
 }
 
-// openAIShort decodes a string that must not be empty. It has at most the given length.
+// openAIShort decodes a string that must not be empty and must not be longer than most.
 func openAIShort(at string, raw json.RawMessage, most int) (string, *openAIError) {
 	text, err := openAIText(at, raw, true)
 	if n := utf8.RuneCountInString(text); err == nil && n > most {

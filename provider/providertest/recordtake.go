@@ -13,7 +13,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// take is a conversation that every model can have. Its checks hold for any answers.
+// take is a conversation that every model can have. Its checks must pass whatever the
+// model answers.
 type take struct {
 	name     string
 	wrongKey bool

@@ -118,7 +118,7 @@ func newPlayer(t testing.TB, file string, r *recording) *player {
 }
 
 // serve sends the next recorded answer. If the request differs from the recorded request,
-// serve logs it and still sends the answer.
+// serve logs the difference and still sends the answer.
 func (p *player) serve(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

@@ -60,11 +60,12 @@ type Part struct {
 func Text(pieces ...string) Part { return Part{Kind: PartText, Pieces: pieces} }
 
 // Thinking returns a part with thinking that arrives in pieces. If the real service signs
-// thinking, the server does too. The server checks that thinking is sent back unchanged.
+// thinking, the test server also signs it. The server checks that thinking is sent back
+// unchanged.
 func Thinking(pieces ...string) Part { return Part{Kind: PartThinking, Pieces: pieces} }
 
 // Redacted returns a part with thinking that only the service can read. The server checks
-// that it is sent back unchanged.
+// that this thinking is sent back unchanged.
 func Redacted(secret string) Part { return Part{Kind: PartRedacted, Pieces: []string{secret}} }
 
 // Call returns a part with a tool call. Its input arrives in pieces.
@@ -87,8 +88,8 @@ type Refusal struct {
 
 // Break ends a stream before its end.
 type Break struct {
-	// After is how many events the server sends first. If the stream has no more events, it
-	// is complete. Defaults to none.
+	// After is how many events the server sends first. If the stream has no further
+	// events, the server does not break it off. Defaults to 0.
 	After int
 	// Error is the kind of an error event that the server sends last. Defaults to no error.
 	Error belay.ModelErrorKind
@@ -99,13 +100,13 @@ type Break struct {
 
 // Hold pauses a stream until a channel is closed or the client leaves.
 type Hold struct {
-	// After is how many pieces the server sends first. Defaults to none. Then the server
-	// does not even send the headers.
+	// After is how many pieces the server sends first. Defaults to 0: the server pauses
+	// before it sends the headers.
 	After int
 	// Reached is closed by the server when it pauses. May be nil.
 	Reached chan<- struct{}
-	// Until is closed by the test to continue. If it is nil, the pause lasts until the
-	// client leaves.
+	// Until is closed by the test to end the pause. If it is nil, the pause lasts until
+	// the client leaves.
 	Until <-chan struct{}
 	// Ping is the interval of SSE comments during the pause. A comment is not an event.
 	// Defaults to no pings.

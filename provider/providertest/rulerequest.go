@@ -152,7 +152,7 @@ var requestRules = []rule{
 		for _, input := range []string{`{"at":"\ud83d"}`, `{"at":"\ude00 \ud83d\ud83d\ude00 \\ud83d"}`} {
 			s.talk.Messages = nil
 			s.user("look")
-			s.say(belay.RoleAssistant, called("c1", "look", input)) // any model may have written it
+			s.say(belay.RoleAssistant, called("c1", "look", input)) // any model may have written the input
 			s.say(belay.RoleUser, result("c1", "look", belay.Result{Text: "a door"}))
 			s.answer(Reply{Parts: []Part{Text("A door.")}})
 			r := s.last()

@@ -148,8 +148,8 @@ var settingRules = []rule{
 	}},
 }
 
-// refuses sends a request. It reports whether the model refused it and sent nothing. The
-// error must name the setting.
+// refuses sends a request. It reports whether the model refused the request and sent
+// nothing. The error must name the setting.
 func (s *scene) refuses(setting setting) bool {
 	s.Helper()
 	before := len(s.server.Requests())

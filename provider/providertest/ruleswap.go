@@ -131,7 +131,7 @@ func (s *scene) refusedAtHome(tool string) bool {
 		s.user("go on")
 		return false
 	case errors.As(o.err, &failure) && failure.Kind == belay.ModelInvalid && sent == 0 && strings.Contains(failure.Error(), tool):
-		// The scripted reply was not used. Use it up.
+		// Nothing has used the scripted reply. Use it up with a request without tools.
 		tools := s.talk.Tools
 		s.talk.Tools = nil
 		s.ask(s.Context())

@@ -99,7 +99,7 @@ func (s *scene) sayable(parts ...Part) []Part {
 }
 
 // answer scripts a reply and sends the conversation. It adds the response to the
-// conversation and returns it.
+// conversation and returns the response.
 func (s *scene) answer(reply Reply) (*belay.Response, outcome) {
 	s.Helper()
 	s.script(reply)

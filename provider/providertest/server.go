@@ -39,7 +39,8 @@ type LimitedServer interface {
 type Request struct {
 	Header http.Header
 	Body   []byte
-	// Refused says what is malformed. If it is set, the fields below may be empty.
+	// Refused says what is wrong with a request that the server refused. If it is set,
+	// the fields below may be empty.
 	Refused string
 	// System, Messages, Tools and MaxTokens are the decoded request.
 	System    string

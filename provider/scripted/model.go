@@ -102,8 +102,8 @@ func (m *Model) Rewind() {
 }
 
 // Left returns the number of steps after the last played step. With FollowTranscript, the
-// conversation that is furthest in the script counts. A test can check that Left is 0 at the
-// end.
+// last played step is that of the conversation that is furthest in the script. A test can
+// check that Left is 0 at the end.
 func (m *Model) Left() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

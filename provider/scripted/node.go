@@ -16,8 +16,8 @@ func line(node ast.Node) int {
 	return node.GetToken().Position.Line
 }
 
-// stepNodes returns the nodes of the steps of a valid script. It returns nil if the value of
-// the key "steps" is not a list, for example because it is an alias.
+// stepNodes returns the nodes of the steps of a valid script. It returns nil if the value
+// of the key "steps" is not a list, for example because the value is an alias.
 func stepNodes(root ast.Node) []ast.Node {
 	m, ok := root.(ast.MapNode)
 	if !ok {

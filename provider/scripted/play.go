@@ -12,7 +12,7 @@ import (
 // A claim is the step that a request takes.
 type claim struct {
 	*take
-	number int         // number of the step; repetitions of the last step count on
+	number int         // number of the step; a repetition of the last step gets the next number
 	usage  belay.Usage // estimated usage, without the output
 }
 

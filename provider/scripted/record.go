@@ -6,9 +6,9 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// record keeps the newest requests. When it is full, it is used as a ring. Its owner locks
-// it. It copies each request's slice of messages, because the caller may reuse the slice.
-// The messages themselves never change.
+// record keeps the newest requests. When the record is full, a new request replaces the
+// oldest one. The owner of the record locks it. The record copies each request's slice of
+// messages, because the caller may reuse the slice. The messages themselves never change.
 type record struct {
 	requests []belay.Request
 	oldest   int // index of the oldest request, once the ring is full

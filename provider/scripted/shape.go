@@ -30,8 +30,9 @@ var required = map[reflect.Type]string{
 	reflect.TypeFor[Call](): "tool",
 }
 
-// checkShape checks a script against the Go types into which it is decoded. The YAML library
-// would check it too, but its errors contain Go types and it reports only one mistake.
+// checkShape checks a script against the Go types into which it is decoded. The YAML
+// library would also check the script. But its errors contain Go types, and it reports
+// only one mistake.
 func checkShape(name string, root ast.Node) error {
 	s := shape{name: name}
 	s.check(root, reflect.TypeFor[file](), "the script")

@@ -67,7 +67,7 @@ func ready(step Step, where string, ids *ids) *take {
 	return t
 }
 
-// response returns a copy. The caller may change everything in it.
+// response returns a copy of the response. The caller may change everything in the copy.
 func (t *take) response(model string, usage belay.Usage) *belay.Response {
 	parts := slices.Clone(t.parts)
 	if len(t.calls) > 0 {

@@ -15,7 +15,7 @@ const mediaBytes = 4000
 func tokens(size int) int { return (size + 3) / 4 }
 
 // sizeOf returns the size of a request in bytes, and the size of the beginning that it
-// shares with the request before.
+// shares with the previous request.
 func sizeOf(req, before *belay.Request) (size, common int) {
 	size = len(req.System)
 	for i := range req.Tools {

@@ -98,7 +98,7 @@ func (se *session) amend(m *belay.Message) {
 // say appends a message and updates the fields that depend on the last response.
 func (se *session) say(m *belay.Message) {
 	if se.messages == nil {
-		se.messages = make([]*belay.Message, 0, 4) // a turn with one call stores four
+		se.messages = make([]*belay.Message, 0, 4) // a turn with one call stores four messages
 	}
 	se.messages = append(se.messages, m)
 	if m.IsCompaction {

@@ -47,9 +47,9 @@ type session struct {
 	title  string
 	labels map[string]string // the store replaces the map and never changes it
 
-	messages []*belay.Message // all messages; the store only appends
+	messages []*belay.Message // all messages; amend makes a new slice, because readers may use the old one
 	response int64            // number of the last response, 0 if there is none
-	besides  *besides         // nil if the session needs none of these fields
+	besides  *besides         // nil if the session needs none of its fields
 
 	state belay.SessionState // its slices and pointers belong to the store
 }

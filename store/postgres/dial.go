@@ -114,7 +114,7 @@ func (c *impatient) given(err error) error {
 	c.mu.Lock()
 	asked := !c.deadline.IsZero()
 	c.mu.Unlock()
-	if asked { // it is the caller's deadline, not the timeout
+	if asked { // the caller's deadline has passed, and not the timeout
 		return err
 	}
 	_ = c.Conn.Close() // the connection cannot be used any more

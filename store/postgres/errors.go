@@ -84,7 +84,7 @@ func (s *Store) explain(err error) error {
 		return err
 	}
 	if errors.Is(err, context.DeadlineExceeded) && !isUnconnected(err) {
-		return err // the caller's deadline
+		return err // the caller's own deadline has passed
 	}
 	e := &ServerError{Database: s.name, Err: err}
 	if errors.Is(err, record.ErrUnreadable) {

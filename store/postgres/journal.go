@@ -60,7 +60,7 @@ func (j *journal) List(ctx context.Context, filter hook.Filter) iter.Seq2[hook.R
 
 // Follow yields matching runs that are stored after the call. It yields runs of this
 // process at once, and runs of other processes within Options.Poll. A long transaction on
-// the server can delay it, but no run is lost. Polling reads only one number.
+// the server can delay Follow, but no run is lost. Polling reads only one number.
 func (j *journal) Follow(ctx context.Context, filter hook.Filter) iter.Seq2[hook.Run, error] {
 	s := (*Store)(j)
 	return func(yield func(hook.Run, error) bool) {

@@ -58,7 +58,8 @@ func child(task string) int {
 	select {} // wait until the process is killed
 }
 
-// childHolds holds sessions with an open turn and a started run.
+// childHolds holds the sessions "a" and "b". Session "a" has an open turn and a started
+// run. childHolds returns the epoch of "a".
 func childHolds(ctx context.Context, s *postgres.Store) (epoch int64, err error) {
 	for _, session := range []string{"b", "a"} {
 		stored, err := s.Open(ctx, session)

@@ -18,8 +18,8 @@ import (
 // holder counts as dead. If the holder is still alive, it registers again with the same id.
 // If others took over its sessions, the new epochs make its commits fail.
 
-// lease returns how long this holder counts as alive without a heartbeat. The rest of
-// Options.Takeover is for other holders to notice.
+// lease returns how long this holder counts as alive without a heartbeat. Other holders
+// need the rest of Options.Takeover to notice that the holder is dead.
 func (s *Store) lease() time.Duration { return s.opts.Takeover * 2 / 3 }
 
 // recoverPoll returns how often a store that runs jobs or claims turns checks for dead

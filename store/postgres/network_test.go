@@ -323,7 +323,8 @@ func TestOpenOutlastsCuts(t *testing.T) {
 	}
 }
 
-// cutting cuts left connections, each after a request.
+// cutting returns a function for proxy.cut. The function cuts the next connections, as many
+// as left says, each after a request.
 func cutting(p *proxy, left int) func([]byte) bool {
 	return func(said []byte) bool {
 		if !strings.Contains(string(said), "SELECT") && !strings.Contains(string(said), "-- ping") {

@@ -22,8 +22,8 @@ type pipe struct {
 	bound
 	tx    pgx.Tx
 	batch pgx.Batch
-	// placing makes PutRun take the next position. It also buffers PutRun, although the
-	// number of changed rows is needed.
+	// placing is set while appendRuns stores runs. PutRun then takes the next position.
+	// PutRun is also buffered, although its number of changed rows is needed.
 	placing bool
 	// failed is the first error of a buffered statement. Later statements of the
 	// transaction fail with it.

@@ -84,7 +84,7 @@ type Store struct {
 	owed    owed
 	claims  claims
 
-	works, marked atomic.Bool // works: the store claims turns; marked: the database knows that
+	works, marked atomic.Bool // works: this store claims turns; marked: the database has a record of that
 
 	migrated         [2]int64
 	lookedForOverdue atomic.Int64 // time of the last check for delayed turns

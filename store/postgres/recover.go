@@ -21,8 +21,8 @@ type Recovery struct {
 	Open     []string `json:"open,omitempty"`
 	// Runs are the ids of runs that had started and are now interrupted.
 	Runs []string `json:"runs,omitempty"`
-	// Due are running jobs that will be retried. Over are running jobs that ended, because
-	// they are not idempotent.
+	// Due are jobs that were running and will be retried. Over are jobs that were running
+	// and have ended, because they are not idempotent.
 	Due  []string `json:"due,omitempty"`
 	Over []string `json:"over,omitempty"`
 
@@ -85,7 +85,7 @@ func (s *Store) recover(ctx context.Context) error {
 // sessions.
 func (s *Store) settle(ctx context.Context, holder string) error {
 	did, err := s.recoverJobs(ctx, func(id string) bool { return id == holder })
-	if err != nil { // recover finds the job later
+	if err != nil { // do not fail: the next call of recover finds the job
 		s.opts.Logger.WarnContext(ctx, "cannot clean up a job of a dead process", "store", s.name, "error", err)
 	}
 	var rest Recovery
@@ -101,8 +101,8 @@ func (s *Store) settle(ctx context.Context, holder string) error {
 	return err
 }
 
-// settled releases a holder's sessions, ends its runs and removes its entry. It does
-// nothing if the holder is alive, unless the holder is this store.
+// settled releases a holder's sessions, ends its runs and removes its entry. If the holder
+// is another store that is alive, settled does nothing.
 func (s *Store) settled(ctx context.Context, w *writing, holder string) (Recovery, error) {
 	var lives bool
 	// Until the transaction ends, the holder cannot send a heartbeat or take a session.

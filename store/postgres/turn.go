@@ -115,9 +115,8 @@ func (s *Store) markWorker(ctx context.Context) error {
 
 // claims are the turns that this store has claimed, as far as it knows.
 type claims struct {
-	// claiming is locked during a claim, and guards doubtful. Since the time doubtful, the
-	// table can contain claims that this store does not know. Zero means that there are
-	// none.
+	// claiming is locked during a claim, and guards doubtful. If doubtful is not zero, the
+	// table may contain claims since that time that this store does not know.
 	claiming sync.Mutex
 	doubtful time.Time
 
@@ -315,7 +314,7 @@ func (s *Store) changes(ctx context.Context, session string, yield func(belay.Se
 	}
 }
 
-// watchedRow reads a session, and renews the watch every watchedAgain.
+// watchedRow reads a session. It renews the watch once per interval watchedAgain.
 func (s *Store) watchedRow(ctx context.Context, session string, said *time.Time) (table.Session, error) {
 	if now := s.now(); now.Sub(*said) >= watchedAgain {
 		err := s.submit(ctx, func(ctx context.Context, w *writing) error {

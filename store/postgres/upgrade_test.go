@@ -19,7 +19,7 @@ import (
 	"github.com/belay-run/belay/store/postgres"
 )
 
-// later returns the migrations of this version and more.
+// later returns the migrations of this version, and the migrations in more.
 func later(t testing.TB, more map[string]string) fs.FS {
 	t.Helper()
 	all := fstest.MapFS{}
@@ -118,7 +118,7 @@ func TestRollingUpgrade(t *testing.T) {
 	busy := make(chan error, 1)
 	enough := make(chan struct{})
 	go func() { busy <- keepBusy(old, taken, enough) }()                // ends after enough is closed
-	next := openDSN(t, dsn, postgres.OfVersion(opts, later(t, expand))) // expand
+	next := openDSN(t, dsn, postgres.OfVersion(opts, later(t, expand))) // Open applies the migration that only adds
 	close(enough)
 	if err := <-busy; err != nil {
 		t.Fatal(err)

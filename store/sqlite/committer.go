@@ -30,7 +30,7 @@ type committer struct {
 	ended   chan struct{}
 
 	// lockedOut is the last time that a write failed because another program had locked the
-	// file. It is zero after a transaction could begin. Only the committer's goroutine uses
+	// file. It becomes zero when a transaction begins. Only the committer's goroutine uses
 	// lockedOut.
 	lockedOut time.Time
 
@@ -117,7 +117,7 @@ func (c *committer) work() {
 	for range c.wake {
 		c.batch()
 	}
-	c.batch() // requests that were queued before close
+	c.batch() // write the requests that were queued before close
 }
 
 // take removes the requests from the queue and returns those that were not withdrawn.

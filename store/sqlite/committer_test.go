@@ -112,7 +112,7 @@ func TestRefusalsDoNotSpread(t *testing.T) {
 	}
 }
 
-// A write that panics is rejected alone.
+// If a write panics, only that write fails.
 func TestPanicInAWrite(t *testing.T) {
 	t.Parallel()
 	s := open(t, nil)

@@ -114,7 +114,7 @@ func (s *Store) copyTo(ctx context.Context, path string) error {
 	_, err := db.ExecContext(ctx, "VACUUM INTO ?", path)
 	err = s.explain(record.Cause(ctx, err))
 	if full, ok := errors.AsType[*FileError](err); ok && errors.Is(full.Kind, ErrFull) {
-		full.Path = path // the disk of the copy is full
+		full.Path = path // the full disk is the disk of the copy
 	}
 	return err
 }

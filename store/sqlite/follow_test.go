@@ -127,7 +127,7 @@ func TestFollowIsClosed(t *testing.T) {
 	s := open(t, nil)
 	appending, stop := context.WithCancel(t.Context())
 	var appended sync.WaitGroup
-	appended.Go(func() { // until the follower sees a run
+	appended.Go(func() { // appends runs until the follower has seen one
 		for i := 0; appending.Err() == nil; i++ {
 			appendRuns(t, s, run(fmt.Sprint("run-", i), hook.Completed))
 		}

@@ -86,7 +86,8 @@ func runChild(t testing.TB, task, file string, prepare ...func(*exec.Cmd)) strin
 	return string(out)
 }
 
-// childHolds holds a session with an open turn and a started run.
+// childHolds holds the sessions "a" and "b". Session "a" has an open turn and a started
+// run.
 func childHolds(ctx context.Context, s *sqlite.Store) error {
 	for _, session := range []string{"a", "b"} {
 		stored, err := s.Open(ctx, session)

@@ -19,8 +19,8 @@ type Recovery struct {
 	Open     []string `json:"open,omitempty"`
 	// Runs are the ids of runs that had started and are now interrupted.
 	Runs []string `json:"runs,omitempty"`
-	// Due are running jobs that will be retried. Over are running jobs that ended, because
-	// they are not idempotent.
+	// Due are jobs that were running and will be retried. Over are jobs that were running
+	// and have ended, because they are not idempotent.
 	Due  []string `json:"due,omitempty"`
 	Over []string `json:"over,omitempty"`
 }
@@ -69,7 +69,7 @@ func (s *Store) recover(ctx context.Context) error {
 // once.
 func (s *Store) settle(ctx context.Context, holder string) error {
 	did, err := s.recoverJobs(ctx, func(id string) bool { return id == holder })
-	if err != nil { // recover finds the job later
+	if err != nil { // do not fail: the next call of recover finds the job
 		s.opts.Logger.WarnContext(ctx, "cannot clean up a job of a dead process", "store", s.path, "error", err)
 	}
 	var rest Recovery

@@ -125,7 +125,7 @@ func Open(ctx context.Context, path string, opts *Options) (_ *Store, err error)
 		return nil, errors.Join(fmt.Errorf("open store: %w", err), s.disconnect())
 	}
 	if err := s.recover(ctx); err != nil {
-		_ = s.Close() // an error here would have the same cause
+		_ = s.Close() // if Close fails, the reason is the same
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	return s, nil

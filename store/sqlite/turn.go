@@ -82,8 +82,8 @@ func (s *Store) markWorker(ctx context.Context) error {
 	return err
 }
 
-// overdue makes delayed turns due if their delay is over. Every gonePoll it also makes
-// turns due that dead processes had claimed.
+// overdue makes delayed turns due if their delay is over. Once per gonePoll, it also makes
+// the turns due that dead processes had claimed.
 func (s *Store) overdue(ctx context.Context) error {
 	err := record.WakeExpired(ctx, s.read, s.now(), func(do func(context.Context, *table.Queries) error) error {
 		return s.submit(ctx, func(ctx context.Context, w *writing) error { return do(ctx, w.Queries) })

@@ -264,7 +264,7 @@ func TestTurnsOfTheGoneCatch(t *testing.T) {
 	t.Parallel()
 	for _, rule := range storetest.GoneRules() {
 		caught := false
-		for _, broken := range []says{{agent: "x", model: "m"}, {agent: "y"}} { // always the first turn, and always the next turn
+		for _, broken := range []says{{agent: "x", model: "m"}, {agent: "y"}} { // one store always returns the first turn, the other always the next turn
 			p := probetest.Run(t, func(t testing.TB) {
 				rule.Check(t, openTurns(t), func(t testing.TB, s belay.TurnStore) belay.TurnStore {
 					return says{endTurns(t, s), broken.agent, broken.model}

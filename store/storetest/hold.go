@@ -19,7 +19,7 @@ var holdRules = []rule{
 		h := s.hold(t, "a")
 		s.wantHeld(t)
 		h.say(t, "the hold is still valid")
-		s.hold(t, "b") // other sessions are not held
+		s.hold(t, "b") // other sessions can still be opened
 	}},
 	{"a released session can be opened", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")

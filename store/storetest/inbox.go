@@ -95,7 +95,7 @@ var inboxRules = []rule{
 		for i, want := range [][]string{{"d", "b"}, {"b", "a"}} {
 			wantIDs(t, "the approvals", pull(t, pending, 2), approvalID, want...)
 			if i == 0 {
-				s.decide(t, decision(asked["d"], "ann")) // the abandoned listing has no lock; the next listing sees the change
+				s.decide(t, decision(asked["d"], "ann")) // the abandoned listing holds no lock, and the next listing sees the change
 			}
 		}
 	}},

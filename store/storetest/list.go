@@ -180,7 +180,7 @@ var listingRules = []rule{
 			wantIDs(t, "the sessions", pull(t, sessions, 2), sessionID, want...)
 			if i == 0 {
 				tick()
-				holds["a"].say(t, "one") // the abandoned listing has no lock; the next listing sees the change
+				holds["a"].say(t, "one") // the abandoned listing holds no lock, and the next listing sees the change
 			}
 		}
 	}},

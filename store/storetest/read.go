@@ -44,10 +44,10 @@ var readRules = []rule{
 	{"reading needs no hold and does not hold the session", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		h.say(t, "one")
-		wantNumbers(t, "the messages", s.read(t, "a", 0), 1) // the session is held
+		wantNumbers(t, "the messages", s.read(t, "a", 0), 1) // a held session can be read
 		h.say(t, "two")
 		h.release(t)
-		wantNumbers(t, "the messages", s.read(t, "a", 0), 1, 2) // the session is released
+		wantNumbers(t, "the messages", s.read(t, "a", 0), 1, 2) // a released session can be read
 		s.hold(t, "a")
 	}},
 	{"reading yields messages from before a compaction", func(t testing.TB, s *subject) {
@@ -74,7 +74,7 @@ var readRules = []rule{
 			}
 			wantNumbers(t, "the messages", got, 1, 2)
 			if round == 0 {
-				h.say(t, "four") // the abandoned Read has no lock
+				h.say(t, "four") // the abandoned Read holds no lock
 			}
 		}
 	}},

@@ -327,7 +327,7 @@ var turnRules = []turnRule{
 			t.Errorf("the turn is due since %s, want the time when it was submitted", due.Since)
 		}
 		s.settle(t, due, due.Since)
-		again := s.claim(t, belay.TurnFilter{}, "a") // the turn of b became due later
+		again := s.claim(t, belay.TurnFilter{}, "a") // before the turn of b, which became due later
 		if !again.Since.Equal(due.Since) {
 			t.Errorf("put back, the turn is due since %s, want %s as before", again.Since, due.Since)
 		}
@@ -367,7 +367,7 @@ var turnRules = []turnRule{
 		}
 		s.putOff(t, 0)
 		due = s.claim(t, belay.TurnFilter{}, "a")
-		s.settle(t, due, later) // without a reason
+		s.settle(t, due, later) // this delay has no reason
 		s.putOff(t, 0)
 		wantLoad(t, s, 0, 2, 0)
 	}},

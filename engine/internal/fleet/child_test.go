@@ -35,7 +35,7 @@ type part struct {
 	Dir string `json:"dir"`
 	// Kill is the point at which the process kills itself.
 	Kill string `json:"kill"`
-	// Once ends the worker after one turn has ended and one job is done.
+	// Once makes the worker end after one turn and one job.
 	Once     bool          `json:"once"`
 	Takeover time.Duration `json:"takeover"`
 	Turns    int           `json:"turns"`
@@ -44,17 +44,17 @@ type part struct {
 	Hanging int `json:"hanging"`
 	// Pause is how long a tool takes.
 	Pause time.Duration `json:"pause"`
-	// Sample is how often the process reports its size, 0 for never.
+	// Sample is the time between two reports of the process's size. 0 means no reports.
 	Sample time.Duration `json:"sample"`
 
-	done chan struct{} // receives a value for an ended turn and for a job
+	done chan struct{} // receives a value for each ended turn and each job
 }
 
 // line is a line of a child's output.
 type line struct {
 	Ready   bool            `json:"ready,omitempty"`
 	Point   string          `json:"point,omitempty"`
-	Began   string          `json:"began,omitempty"` // session of a call that waits
+	Began   string          `json:"began,omitempty"` // session of a call of the tool stand, which waits
 	Session string          `json:"session,omitempty"`
 	End     belay.EndReason `json:"end,omitempty"`
 	Err     string          `json:"err,omitempty"`
@@ -134,7 +134,7 @@ func (p *part) play() error {
 	}
 	say(line{Ready: true})
 	if p.Once {
-		go func() { // ends after a turn and a job
+		go func() { // runs until a turn and a job are done
 			<-p.done
 			<-p.done
 			cancel()
@@ -172,7 +172,8 @@ func (p *part) note() {
 	}
 }
 
-// effect appends a line to the file of effects, with one write.
+// effect appends a line to the file of effects. It uses one write, so that lines of
+// several processes do not mix.
 func (p *part) effect(what string) error {
 	f, err := os.OpenFile(filepath.Join(p.Dir, "effects"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -260,7 +261,8 @@ func (p *part) stand(ctx context.Context) error {
 	}
 }
 
-// tripwire counts the points that a process passes. It kills the process at one of them.
+// tripwire counts the points that a process passes. It kills the process at the point
+// kill.
 type tripwire struct {
 	kill string
 

@@ -108,7 +108,8 @@ type process struct {
 	samples []sample
 }
 
-// begin starts a worker process. It is killed at the end of the test, if not before.
+// begin starts a worker process. If the process is still running at the end of the test,
+// it is killed.
 func begin(t testing.TB, p part) *process {
 	t.Helper()
 	text, err := json.Marshal(p)
@@ -148,7 +149,7 @@ func begin(t testing.TB, p part) *process {
 	return w
 }
 
-// kill kills the worker, like a power failure.
+// kill kills the worker's process, which can do nothing about it.
 func (w *process) kill() {
 	w.once.Do(func() {
 		_ = w.Process.Kill()

@@ -19,8 +19,8 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// endLeases ends the leases of processes that have ended, because waiting for the leases
-// would take too long. The other tests wait.
+// endLeases ends the leases of processes that have ended, because this test cannot wait
+// for so many leases. Other tests wait until a lease expires.
 func endLeases(t testing.TB, dsn string) {
 	t.Helper()
 	ctx := context.Background()
@@ -50,7 +50,7 @@ func endLeases(t testing.TB, dsn string) {
 }
 
 // A worker can be killed at any point of a turn, and another worker finishes the turn.
-// Nothing is lost, nothing is done twice, and the list of due turns is empty at the end.
+// Nothing is lost, nothing is done twice, and the queue of turns is empty at the end.
 //
 // SPEC L-01, L-02, J-03, J-04
 func TestKillMatrix(t *testing.T) {
@@ -78,7 +78,7 @@ func TestKillMatrix(t *testing.T) {
 			first := begin(t, part{DSN: dsn, Dir: dir, Kill: point, Once: true})
 			for range first.lines {
 			}
-			first.kill() // the process has already ended at the point, or by itself if the point comes after all work
+			first.kill() // the process has already ended: killed at the point, or because all work was done before the point
 			endLeases(t, dsn)
 			second := begin(t, part{DSN: dsn, Dir: dir})
 			second.until("ready", func(l line) bool { return l.Ready })
@@ -166,8 +166,8 @@ func TestApprovalAcrossProcesses(t *testing.T) {
 	check(t, s, done, "a", "send", "deploy")
 }
 
-// A worker that is asked to stop finishes what it can and hands over the rest. Others
-// continue at once, without waiting for a lease.
+// A worker that is asked to stop finishes its current steps and hands over its turns.
+// Other workers continue these turns at once, without waiting for a lease.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	dsn, dir := server.Database(t, template), t.TempDir()

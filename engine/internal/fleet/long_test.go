@@ -9,9 +9,10 @@ import (
 	"github.com/belay-run/belay/internal/pgtest"
 )
 
-// There are a thousand sessions and four workers. A worker is killed every few seconds, the
-// server is restarted once, and hooks fail and hang. All turns must end, and nothing is
-// done twice or left over. A worker that survives all of it does not grow.
+// There are a thousand sessions and four workers. A worker is killed every few seconds,
+// the server is restarted once, and hooks fail and hang. All turns must end, and nothing
+// may be done twice or left undone. One worker is never killed, and its memory must not
+// grow.
 //
 // SPEC L-01, L-02, J-04, J-05, P-08
 func TestSoakStorm(t *testing.T) {

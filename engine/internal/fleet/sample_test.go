@@ -16,8 +16,8 @@ type sample struct {
 	Goroutines int    `json:"goroutines"`
 }
 
-// sampling reports the size of this process every Sample until ctx ends. Then it closes the
-// channel.
+// sampling reports the size of this process at intervals of p.Sample until ctx ends. Then
+// it closes the channel.
 func (p *part) sampling(ctx context.Context) <-chan struct{} {
 	ended := make(chan struct{})
 	if p.Sample == 0 {
@@ -43,8 +43,8 @@ func (p *part) sampling(ctx context.Context) <-chan struct{} {
 	return ended
 }
 
-// These constants limit how much a worker may grow. The work varies, but a leak would
-// exceed the limits.
+// These constants limit how much a worker may grow. The limits allow for changing work,
+// but a leak exceeds them.
 const (
 	growth       = 2
 	someHeap     = 4 << 20
@@ -82,7 +82,7 @@ func flat(samples []sample) error {
 	return nil
 }
 
-// flat finds a growth of memory and of goroutines.
+// flat returns an error if memory or goroutines grow.
 func TestFlat(t *testing.T) {
 	t.Parallel()
 	grows := func(heap uint64, goroutines int) (all []sample) {

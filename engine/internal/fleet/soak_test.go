@@ -22,8 +22,8 @@ import (
 type storm struct {
 	sessions, workers, turns int
 	takeover                 time.Duration
-	// pause is the time between two failures. troubles is the number of failures, 0 for as
-	// many as possible.
+	// pause is the time between two failures. troubles is the number of failures. 0 means
+	// that failures happen until all turns have ended.
 	pause    time.Duration
 	troubles int
 	restart  bool          // restart the server once
@@ -39,7 +39,7 @@ type storm struct {
 var stories = [][]string{{"send", "look"}, {"look", "send", "send"}, {"send"}, {"send", "deploy"}}
 
 // weather runs sessions while workers are killed and connections are cut. All turns must
-// end, nothing may be done twice, and the counts must match.
+// end, nothing may be done twice, and the counts of messages and effects must match.
 func (st *storm) weather(t *testing.T, server *pgtest.Server, dsn string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*patience)
@@ -220,8 +220,8 @@ func (st *storm) checkAll(ctx context.Context, t *testing.T, s *postgres.Store, 
 	}
 }
 
-// Many sessions end as they should, although workers are killed and disconnected and hooks
-// fail.
+// All turns of many sessions end as they should, although the test kills and disconnects
+// workers and makes hooks fail.
 //
 // SPEC L-01, L-02, J-04, J-05, P-08
 func TestStorm(t *testing.T) {

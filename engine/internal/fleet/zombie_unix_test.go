@@ -13,9 +13,9 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// A worker that is stopped for longer than its lease loses its turn to another worker,
-// which finishes it. When the first worker continues, none of its writes is stored. No tool
-// that is not idempotent runs twice.
+// If a worker is stopped for longer than its lease lasts, another worker takes over its
+// turn and finishes it. When the first worker continues, none of its writes is stored. No
+// tool that is not idempotent runs twice.
 //
 // SPEC L-01, L-02
 func TestZombie(t *testing.T) {

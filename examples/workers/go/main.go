@@ -1,4 +1,4 @@
-// Command go is a hook as a worker: it denies writes to production.
+// Command go is a hook that runs as a worker. It denies writes to production.
 package main
 
 import (

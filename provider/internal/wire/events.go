@@ -75,7 +75,7 @@ func (e *Events) Next() (Event, error) {
 			e.data = append(e.data, value...)
 		case string(field) == "event":
 			e.kind = append(e.kind[:0], value...)
-		case string(field) == "id" || string(field) == "retry" || isField && isWord(field): // of no interest here
+		case string(field) == "id" || string(field) == "retry" || isField && isWord(field): // this package does not use these fields
 		default:
 			e.stray = append(append(e.stray, line...), '\n')
 		}
@@ -85,7 +85,8 @@ func (e *Events) Next() (Event, error) {
 	}
 }
 
-// isWord reports whether a text may be the name of a field. An empty one is a comment.
+// isWord reports whether a text may be the name of a field. An empty name begins a
+// comment.
 func isWord(name []byte) bool {
 	for _, c := range name {
 		if (c|0x20 < 'a' || c|0x20 > 'z') && c != '-' && c != '_' {

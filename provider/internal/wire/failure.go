@@ -67,7 +67,7 @@ func (f *Failures) NotAResponse(answer *http.Response, err error) *belay.ModelEr
 func (f *Failures) Cut(err, cause error) *belay.ModelError {
 	switch {
 	case errors.Is(cause, ErrTooLong) || errors.Is(cause, ErrEventTooLong):
-		return f.New(belay.ModelInvalid, cause) // a retry would get an answer as long
+		return f.New(belay.ModelInvalid, cause) // a retry would get an answer of the same length
 	case cause != nil && !errors.Is(cause, io.EOF):
 		err = fmt.Errorf("%w: %w", err, cause)
 	}

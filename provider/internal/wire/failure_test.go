@@ -53,7 +53,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// A wrapped error may contain the key. It must not be reachable with errors.Is.
+// A wrapped error may contain the key. The wrapped error must not be reachable with
+// errors.Is.
 func TestAScrubbedErrorWrapsNothing(t *testing.T) {
 	t.Parallel()
 	inner := errors.New("key-of-a-test")

@@ -54,7 +54,8 @@ func (h *Heads) For(req *belay.Request, bound int, quiet bool, encode func() ([]
 	return head, nil
 }
 
-// fits reports whether this head has the same system prompt, tools, settings and bound.
+// fits reports whether the head can be used for a request: both must have the same system
+// prompt, tools, settings and bound.
 func (h *Head) fits(req *belay.Request, bound int) bool {
 	return h.bound == bound && h.system == req.System && sameSettings(&h.chosen, &req.Settings) &&
 		slices.EqualFunc(h.tools, req.Tools, func(a, b belay.ToolDeclaration) bool {

@@ -12,9 +12,10 @@ import (
 // imageTypes are the image types that Anthropic and OpenAI accept.
 var imageTypes = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
 
-// ImageType returns the MIME type of an image, or an empty string if Anthropic and OpenAI do
-// not accept it. It looks at the data first, because tools often declare a wrong type and
-// services reject that. It uses the declared type only if the data does not show the type.
+// ImageType returns the MIME type of an image, or an empty string if Anthropic and OpenAI
+// do not accept it. It looks at the data first, because tools often declare a wrong type
+// and services reject a wrong type. It uses the declared type only if the data does not
+// show the type.
 func ImageType(m *belay.Media) string {
 	if !strings.HasPrefix(m.MIME, "image/") {
 		return ""

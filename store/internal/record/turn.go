@@ -92,8 +92,8 @@ func ClaimTurn(ctx context.Context, db Database, holder string, now time.Time, f
 const longestWhy = 1000
 
 // SettleTurn releases a claim. If again is zero, the turn has ended: it leaves the list,
-// unless another turn is queued or the session was woken. Otherwise the turn is due at the
-// time again. If that time is in the past, the turn keeps its position in the queue.
+// unless another turn is queued or the session was woken. If again is not zero, the turn is
+// due at that time. If that time is in the past, the turn keeps its position in the queue.
 // SettleTurn reports whether a turn may be due now.
 func SettleTurn(ctx context.Context, q *table.Queries, holder string, turn belay.DueTurn, again, now time.Time) (due bool, err error) {
 	if !again.IsZero() {
@@ -111,7 +111,7 @@ func SettleTurn(ctx context.Context, q *table.Queries, holder string, turn belay
 	return n > 0, err
 }
 
-// beginning returns at most the first bytes of a text. It does not split characters.
+// beginning cuts a text that has more than most bytes. It does not split characters.
 func beginning(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -6,17 +6,17 @@ import (
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// These are the names of counters. Each counter is the oldest migration that a program must
-// know to use the tables. Oldest is for the shared migrations, and OldestPostgres is for
-// the migrations of PostgreSQL.
+// These are the names of counters. The value of a counter is the lowest version that a
+// program must know to use the tables. Oldest is for the shared migrations, and
+// OldestPostgres is for the migrations of PostgreSQL.
 const (
 	Oldest         = "oldest"
 	OldestPostgres = "oldest_postgres"
 )
 
-// Readable reports whether a program that knows the migrations up to version knows can use
-// newer tables. It returns false if a later migration removed something that the program
-// needs.
+// Readable reports whether a program can use tables that are newer than the program. knows
+// is the last migration that the program knows. Readable returns false if a later migration
+// removed something that the program needs.
 func Readable(ctx context.Context, q *table.Queries, counter string, knows int64) bool {
 	oldest, err := q.Counter(ctx, counter)
 	return err == nil && oldest <= knows

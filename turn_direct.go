@@ -25,7 +25,7 @@ func (c *Controls) AddSection(s PromptSection) error {
 	case c.said == nil:
 		return errors.New("add section: a tool cannot add one, because the prompt of the turn is already built")
 	case s.ID == "":
-		return errors.New("add section: it needs an ID")
+		return errors.New("add section: the section has no ID: set one")
 	case !utf8.ValidString(s.ID + s.Title + s.Body):
 		return fmt.Errorf("add section %q: it is not UTF-8", s.ID)
 	}
@@ -130,7 +130,7 @@ func (t *turn) refuseToPark(c *call) error {
 	case c.result != nil || c.state != CallParked:
 		return nil
 	case c.approval == nil || c.approval.Decided != nil: // its tool parked it
-		c.answer(Failed(ClassFailed, "The tool waits for something else, and a directive cannot wait for that."))
+		c.answer(Failed(ClassFailed, "The tool parked its call, and a call of a directive cannot be parked."))
 		return fmt.Errorf("the tool waits for %q, and a directive cannot be parked: let the model call it", c.Wait)
 	case t.asking().agent.opts.OnAsk != AskWait:
 		asks := c.approval

@@ -25,7 +25,7 @@ func same(a, b Model) bool {
 // usable returns an error if the agent cannot use a model.
 func (a *Agent) usable(model Model) (*namedModel, error) {
 	if model == nil {
-		return nil, errors.New("there is no model")
+		return nil, errors.New("the model is nil: pass a model")
 	}
 	n := named(model)
 	if err := n.check(a.tools.Load().declared); err != nil {

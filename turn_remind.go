@@ -93,7 +93,7 @@ func deliver(pending []PendingReminder, settings ReminderSettings, limit int) de
 	if dropped > 0 {
 		d.diags = append(d.diags, hook.Diagnostic{
 			Code: codes.ReminderDropped, Level: codes.ReminderDropped.Level(),
-			Message: fmt.Sprintf("%d reminders were not sent: all reminders of a request may have %d characters", dropped, limit),
+			Message: fmt.Sprintf("%d reminders were not sent: the reminders of one request may have %d characters in total", dropped, limit),
 		})
 	}
 	return d

@@ -138,8 +138,8 @@ func (rt *Runtime) Snapshot() *Snapshot {
 
 // Refresh adds the new guards of the turn: the gates, and the hooks at phases that can
 // rewrite an output, that were installed after the snapshot was made. Output hooks are
-// guards because they may hide a secret. From the snapshots that Inherit added, Refresh
-// takes only new gates.
+// guards because they may hide a secret. Refresh also adds the new guards of the snapshots
+// that Inherit added.
 //
 // The loop calls Refresh between steps. Everything else stays as it was when the turn
 // began: the turn keeps guards that were removed meanwhile. Running dispatches are not

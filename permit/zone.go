@@ -137,10 +137,10 @@ func (m Mode) Means() string {
 	case m.Ask == ZoneSafe:
 		return "only reads, and denies everything else"
 	case m.Auto == m.Ask:
-		return fmt.Sprintf("runs up to zone %d (%s) and denies the rest", m.Auto, m.Auto)
+		return fmt.Sprintf("runs calls up to zone %d (%s) and denies all others", m.Auto, m.Auto)
 	case m.Auto == ZoneSafe:
 		return "asks before every change"
 	default:
-		return fmt.Sprintf("runs up to zone %d (%s), asks before the rest", m.Auto, m.Auto)
+		return fmt.Sprintf("runs calls up to zone %d (%s), asks before all others", m.Auto, m.Auto)
 	}
 }

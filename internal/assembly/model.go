@@ -137,7 +137,7 @@ func ChooseModel(settings *config.Loaded) (string, error) {
 		}
 	}
 	if served != "" {
-		return "", mistake("which model? No provider with a default model has a key, and %s is configured (%s): set BELAY_MODEL=%s/NAME or model in a %s, or use `belay run --model %s/NAME`, with a model that it has; `belay models %s --check` lists them", served, settings.From("providers."+served), served, config.Name, served, served)
+		return "", mistake("which model? No provider with a default model has a key, and %s is configured (%s): set BELAY_MODEL=%s/NAME or model in a %s, or use `belay run --model %s/NAME`, where NAME is a model of this provider; `belay models %s --check` lists them", served, settings.From("providers."+served), served, config.Name, served, served)
 	}
 	return "", mistake(noModel)
 }

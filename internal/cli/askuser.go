@@ -47,7 +47,7 @@ func (a *app) approvalsAnswer() *cobra.Command {
 		Use:   "answer APPROVAL TEXT...",
 		Short: "Answer a question of the model",
 		Long: `Answers a question that the model asked with the tool ask_user: as free text, or as one of its options, by its text or
-its number. Several words are one answer. "belay resume" then resumes the turn, or a worker does if it was submitted. "belay approvals deny" refuses to answer, and "show" prints the question.`,
+its number. Several words are one answer. "belay resume" then resumes the turn. A worker resumes a turn that was submitted. "belay approvals deny" refuses to answer, and "show" prints the question.`,
 		Example: `  belay approvals answer ap-2k "on Thursday, not before noon"
   belay approvals answer ap-2k on Thursday
   belay approvals answer ap-2k 1`,

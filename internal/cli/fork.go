@@ -33,7 +33,7 @@ The old session does not change. Calls without a result at that point get the re
 			})
 		},
 	}
-	cmd.Flags().Int64Var(&at, "at", 0, "the last message to copy; without it all of them")
+	cmd.Flags().Int64Var(&at, "at", 0, "the last message to copy; by default all messages are copied")
 	cmd.Flags().StringVar(&as, "as", "", "give the new session this id")
 	return cmd
 }

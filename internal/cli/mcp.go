@@ -23,7 +23,7 @@ func (a *app) mcpCommand() *cobra.Command {
 	servers := parent(&cobra.Command{
 		Use:   "mcp",
 		Short: "List and check MCP servers",
-		Long:  "An MCP server is a program, or an address, that has tools for agents. They are declared in mcp.json in the user's\ndirectory of settings, in .belay of the project and in spaces, in the form that many programs share, and in the files that\n--mcp names. Those of a project or a space start once they are trusted. A tool of a server is called server__tool. The floor decides which of its calls need approval: see permit.tools in belay.yaml.",
+		Long:  "An MCP server is a program, or an address, that has tools for agents. Servers are declared in mcp.json in the user's\ndirectory of settings, in .belay of the project and in spaces, in the form that many programs share, and in the files that\n--mcp names. Servers of a project or a space start only after you have trusted them. A tool of a server is called server__tool. The floor decides which of its calls need approval: see permit.tools in belay.yaml.",
 		Example: `  belay mcp list
   belay mcp check --mcp servers.json
   belay run --mcp servers.json "look at the open tickets"`,
@@ -64,7 +64,7 @@ func (a *app) listMCPCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "Start the MCP servers and list their tools",
-		Long: "Starts the MCP servers that an agent here has, and lists their tools, each with the lowest zone of its calls,\nwithout an input. A tool that its server calls destructive needs approval in every\n" +
+		Long: "Starts the MCP servers of an agent in this project, and lists their tools, each with the lowest zone of its calls,\nwithout an input. A tool that its server calls destructive needs approval in every\n" +
 			"zone.",
 		Example: "  belay mcp list",
 		Args:    arguments(0, 0, "mcp list takes none"),

@@ -245,7 +245,7 @@ func (a *app) searchMemoriesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   `search "TEXT"`,
 		Short: "Search memories for a text, the best match first",
-		Long:  "Searches the memories of the user and of this project as a turn does: by the words of the text. Rare words\ncount more. There is no query syntax. Memories that wait to be accepted are not found.",
+		Long:  "Searches the memories of the user and of this project as a turn does: by the words of the text. A rare word\nis worth more than a common one. There is no query syntax. Memories that wait to be accepted are not found.",
 		Example: `  belay memory search "which server is staging?"
   belay memory search --all --json zeus`,
 		Args: arguments(1, 1, "give the text as one argument, in quotes"),

@@ -38,7 +38,7 @@ func (a *app) skillsCommand() *cobra.Command {
 	skills := parent(&cobra.Command{
 		Use:   "skills",
 		Short: "List, show, check and match skills",
-		Long: "A skill teaches an agent something, in a file: a directory with a SKILL.md, or a Markdown or YAML file. They are\nread from the user's directory of settings, from .claude/skills and .belay/skills of the project, which come\n" +
+		Long: "A skill is a text that teaches an agent something: a directory with a SKILL.md, or a Markdown or YAML file. Skills are\nread from the user's directory of settings, from .claude/skills and .belay/skills of the project, which come\n" +
 			"first, and from loaded spaces. Type /NAME in a message to add a skill to it.",
 		Example: `  belay skills list
   belay skills check --strict .belay/skills
@@ -76,7 +76,7 @@ func (a *app) listSkillsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the skills that an agent here has",
-		Long:    "Lists the skills that an agent here has, where each is from, and the problems of the files: which could not be\nloaded, which another skill replaces, and what was tolerated.",
+		Long:    "Lists the skills of an agent in this project, where each is from, and the problems of the files: which could not be\nloaded, which another skill replaces, and what was tolerated.",
 		Example: "  belay skills list",
 		Args:    arguments(0, 0, "skills list takes none"),
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -180,7 +180,7 @@ prints what would be removed. For a file it prunes a copy to find out.`,
 		},
 	}
 	cmd.Flags().StringVar(&olderThan, "older-than", "", "remove sessions that have not changed for this long: 90d, 36h")
-	cmd.Flags().StringVar(&most, "max-size", "", "remove the oldest until no more than this is stored: 500MB")
+	cmd.Flags().StringVar(&most, "max-size", "", "remove the oldest sessions until the store has no more than this: 500MB")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "remove nothing, and print what would be removed")
 	cmd.Flags().IntVar(&keep, "keep", 0, "always keep this many sessions, the last changed ones")
 	jsonFlag(cmd, &asJSON, "print one JSON object")

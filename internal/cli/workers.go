@@ -156,7 +156,7 @@ and nothing is left out. Text that the model is still streaming is not shown; th
 		},
 	}
 	cmd.Flags().Int64Var(&from, "from", 1, "begin with this message")
-	cmd.Flags().BoolVar(&end, "end", false, "exit when no turn is running or queued, with its exit code, or when it parks")
+	cmd.Flags().BoolVar(&end, "end", false, "exit when no turn is running or queued, or when the turn parks; the exit code is that of the turn")
 	cmd.Flags().BoolVar(&full, "full", false, "leave nothing out")
 	jsonFlag(cmd, &asJSON, "print one message a line as JSON, and with --end a last line with its state")
 	return cmd

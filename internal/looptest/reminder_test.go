@@ -159,7 +159,7 @@ func TestReminderLimit(t *testing.T) {
 		"a reminder that fits is sent, even after one that does not fit": {
 			[]hook.Subscription{tells("t", "", belay.Tell("small", long, "tiny")...)},
 			[]string{"small", "tiny"},
-			"1 reminders were not sent: all reminders of a request may have 200 characters",
+			"1 reminders were not sent: the reminders of one request may have 200 characters in total",
 		},
 		"characters are counted and not bytes": {
 			[]hook.Subscription{tells("t", "", belay.Tell(strings.Repeat("ä", 150))...)},
@@ -169,12 +169,12 @@ func TestReminderLimit(t *testing.T) {
 		"ephemeral ones count": {
 			[]hook.Subscription{tells("t", "", belay.Reminder{Text: strings.Repeat("e", 150), Ephemeral: true}, belay.Reminder{Text: strings.Repeat("s", 100)})},
 			[]string{"e"},
-			"1 reminders were not sent: all reminders of a request may have 200 characters",
+			"1 reminders were not sent: the reminders of one request may have 200 characters in total",
 		},
 		"the reason for continuing is sent, whatever its size": {
 			[]hook.Subscription{stop},
 			[]string{"small", "tiny", "Blocked by hook \"stopper\": the turn does not end yet: xxx"},
-			"1 reminders were not sent: all reminders of a request may have 200 characters",
+			"1 reminders were not sent: the reminders of one request may have 200 characters in total",
 		},
 	}
 	for name, test := range tests {

@@ -206,7 +206,7 @@ func TestHTTPEventsAreBounded(t *testing.T) { //nolint:paralleltest // what the 
 			t.Errorf("%s: it took %d MiB of memory", name, took/mib)
 		}
 		select {
-		case <-starts: // a new start means that the server was down
+		case <-starts: // Belay connects to web again
 		case <-time.After(patience):
 			t.Fatalf("%s: the server is not reached again", name)
 		}

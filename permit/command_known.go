@@ -6,8 +6,8 @@ import (
 )
 
 // knownOptionCommands are programs that mostly read, but have options that run, load,
-// fetch or write. Most lists have all options of the program, so any other option is
-// unknown.
+// fetch or write. A command with an option that is not in its option list is unknown,
+// unless the list begins with *: see [invoked.options].
 func knownOptionCommands(t table) {
 	t.add("pandoc", pandocCommand)
 	t.add("rpm", rpmCommand)

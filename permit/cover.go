@@ -99,13 +99,15 @@ func (found *Finding) attached() bool {
 }
 
 // Suggest returns a pattern for a person who is asked about a call and wants to allow
-// more than this call. The pattern covers the call and similar calls, but no other host,
-// remote, registry, directory or file. For a command it has all words, for a file the
-// path, and for an address the host.
+// more than this call. For a command, the pattern has exactly its words: it also covers
+// other lines with this command, such as "git status && git push". For a file it has the
+// path. For an address it covers all URLs of the host. If the floor knows only the name of
+// the tool, the pattern is this name. Any other pattern covers no other host, remote,
+// registry, directory or file.
 //
-// Suggest returns an empty text if there is no such pattern. There is none for programs
-// that run their arguments or input, for commands outside the project directory, and for
-// commands with input from a pipe or a redirection.
+// Suggest returns an empty text if one such pattern does not cover the call. Examples are
+// programs that run their arguments or input, commands outside the project directory or
+// with variables that the line sets, and commands with input from a pipe or a redirection.
 func (f *Floor) Suggest(ctx context.Context, tool string, input json.RawMessage) string {
 	e := f.Explain(ctx, tool, input)
 	for _, pattern := range f.candidates(e) {

@@ -139,8 +139,9 @@ func (a *app) watchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch SESSION",
 		Short: "Follow a session, whichever process runs its turns",
-		Long: `Shows the messages of a session and those that come, as they are stored, until it is interrupted. A lost connection is restored,
-and nothing is left out. Text that the model is still streaming is not shown; the process that runs the turn shows it.`,
+		Long: `Shows the stored messages of a session, then each new message when it is stored. Runs until you interrupt it, unless you use
+--end. If the connection to the store is lost, the command connects again and skips no message; after 30 seconds without success
+it fails. Text that the model is still streaming is not shown; the process that runs the turn shows it.`,
 		Example: `  belay watch 20261115-k3f9x
   belay watch 20261115-k3f9x --from 12 --json
   belay watch 20261115-k3f9x --end`,

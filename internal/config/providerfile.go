@@ -116,7 +116,7 @@ func (r *reading) fits(name string, p *Provider, at ast.Node, words []word) {
 		for _, b := range builtIn() {
 			names = append(names, b.Name)
 		}
-		r.refusef(at, "providers.%s: url is missing%s: set it; or set kind, for another account with a vendor", name, near.Hint(name, names))
+		r.refusef(at, "providers.%s: url is missing%s: set url, or set only kind to use the vendor's own URL with another key", name, near.Hint(name, names))
 	}
 	if err := checkVersion(kind, p.URL); err != nil {
 		r.refusef(at, "providers.%s: url: %w", name, err)

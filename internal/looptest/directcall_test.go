@@ -223,7 +223,7 @@ func TestDirectivesAddSectionsForOneTurn(t *testing.T) {
 	}
 	wantEqual(t, "the owners in the manifest", owners, []string{"rules house,/brief", "brief /brief", "last house"})
 	wantEqual(t, "the sections of the next turn", len(manifests[1]), 2)
-	if _, err := s.Turn(t.Context(), "/bad"); err == nil || !strings.Contains(err.Error(), "needs an ID") {
+	if _, err := s.Turn(t.Context(), "/bad"); err == nil || !strings.Contains(err.Error(), "has no ID") {
 		t.Errorf("a section without an id: %v", err)
 	}
 }

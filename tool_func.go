@@ -19,7 +19,8 @@ import (
 //   - The jsonschema tag is its description.
 //   - The tags enum:"low,high", minimum, maximum, minLength, maxLength, minItems, maxItems,
 //     pattern and format are rules. For a list they are rules for its items, except minItems
-//     and maxItems. The tag default is the value of an absent property.
+//     and maxItems. The tag default is the value of an absent property. Defaults inside an
+//     absent struct apply too, unless the struct is a pointer or has required fields.
 //   - A type can have a method JSONSchema() map[string]any, whose keywords are added to its
 //     schema, for example an enum. A type with UnmarshalText is a string. A type with
 //     UnmarshalJSON must have the method JSONSchema.
@@ -33,8 +34,8 @@ import (
 // If the function returns an error, the model gets the error as a failed result.
 //
 // NewTool panics if run is nil, or if it cannot make a schema from In, because only a
-// mistake of the programmer can cause that. The message names the field and says what to
-// write instead.
+// mistake of the programmer can cause that. The message has the path of the Go field and says
+// what to write instead.
 func NewTool[In, Out any](name, description string, run func(ctx context.Context, in In) (Out, error), traits *ToolTraits) Tool { //nolint:ireturn // a tool is used through the interface
 	tool, err := newTool(name, description, run, traits)
 	if err != nil {

@@ -133,8 +133,8 @@ func (n *node) refuses(value any, at string, faults []string) []string {
 	switch v := value.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			if err := n.rejectsKey(name); err != nil {
-				faults = append(faults, fmt.Sprintf("%s: the key %q is rejected: %v", at, name, err))
+			if why := n.rejectsKey(name); why != "" {
+				faults = append(faults, fmt.Sprintf("%s: the key %q is rejected: %s", at, name, why))
 			}
 			faults = n.below([]byte(name)).refuses(v[name], at+"/"+pointerEscapes.Replace(name), faults)
 		}
@@ -146,19 +146,22 @@ func (n *node) refuses(value any, at string, faults []string) []string {
 	return faults
 }
 
-// rejectsKey returns an error if the key type of a map rejects a key.
-func (n *node) rejectsKey(name string) error {
+// rejectsKey returns why the key type of a map rejects a key, or "".
+func (n *node) rejectsKey(name string) string {
 	if n.keys == nil {
-		return nil
+		return ""
 	}
 	data, err := json.Marshal(map[string]struct{}{name: {}})
 	if err == nil {
 		err = json.Unmarshal(data, reflect.New(reflect.MapOf(n.keys, reflect.TypeFor[struct{}]())).Interface())
 	}
 	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return fmt.Errorf("it does not fit the type %s", n.keys.Kind())
+		return "it does not fit the type " + n.keys.Kind().String()
 	}
-	return err
+	if err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 // pointerEscapes escapes a name for a JSON pointer.

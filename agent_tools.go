@@ -154,6 +154,33 @@ func (a *Agent) addTools(composed *composition, tools []ownedTool) (*Lease, erro
 	}), nil
 }
 
+// RemoveTools removes tools by their names: all of them or none. It does what closing their
+// leases does, whoever has the leases, and also removes tools of Options.Tools. The leases
+// can still be closed. RemoveTools fails if there is no such tool, or if the tool belongs to
+// an extension: close the lease of the extension instead.
+func (a *Agent) RemoveTools(names ...string) error {
+	a.changing.Lock()
+	defer a.changing.Unlock()
+	now := a.tools.Load()
+	var gone []*boundTool
+	var problems []error
+	for _, name := range names {
+		switch t := now.byName[name]; {
+		case t == nil:
+			problems = append(problems, fmt.Errorf("there is no tool %q", name))
+		case t.owner != "":
+			problems = append(problems, fmt.Errorf("tool %q belongs to extension %q: remove the extension instead", name, t.owner))
+		default:
+			gone = append(gone, t)
+		}
+	}
+	if len(problems) > 0 {
+		return fmt.Errorf("remove tools: %w", errors.Join(problems...))
+	}
+	a.tools.Store(now.without(gone))
+	return nil
+}
+
 // bindAll binds tools. It runs code of the tools and recovers from a panic. If there is an
 // error, it also returns the tools that are valid.
 func (a *Agent) bindAll(composed *composition, tools []ownedTool) ([]*boundTool, error) {

@@ -31,7 +31,8 @@ var ErrNoAnswer = errors.New("belay: the turn ended without structured output")
 // any process that uses the same store.
 //
 // If the turn ends without an answer, the error is also ErrNoAnswer. The returned turn says
-// how it ended.
+// how it ended. If a directive or a hook replies instead of the model, the error says so,
+// unless the reply is JSON that matches the schema: then it is the answer.
 func Answer[T any](ctx context.Context, s *Session, text string, parts ...Part) (T, *Turn, error) {
 	return typedAnswer[T](ctx, s, func(t *turn) EndReason { return t.user(text, parts) })
 }
@@ -53,14 +54,25 @@ func typedAnswer[T any](ctx context.Context, s *Session, how func(*turn) EndReas
 	if s.agent.tools.Load().byName[finalAnswer] != nil {
 		return value, nil, fmt.Errorf("answer: the agent already has a tool with the reserved name %q: rename that tool", finalAnswer)
 	}
+	by := "" // who replied instead of the model
 	turn, err := s.take(ctx, func(t *turn) EndReason {
 		t.wanted = wanted
-		return how(t)
+		end := how(t)
+		by = t.room.said.by
+		return end
 	})
 	if err != nil {
 		return value, turn, err
 	}
-	if len(turn.Answer) == 0 {
+	switch {
+	case len(turn.Answer) > 0:
+	case by != "":
+		text, cut := firstCharacters(turn.Text, 200)
+		if cut {
+			text += "…"
+		}
+		return value, turn, fmt.Errorf("%w: %s replied instead of the model: %q; the whole reply is in Turn.Text", ErrNoAnswer, by, text)
+	default:
 		return value, turn, fmt.Errorf("%w: its end reason is %s", ErrNoAnswer, turn.Reason)
 	}
 	if value, err = decode(turn.Answer); err != nil {

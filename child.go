@@ -13,8 +13,9 @@ type Child struct {
 	// Isolated makes the child use the Approver and the Asker of its own agent. Defaults to
 	// false: the child uses the parent's.
 	Isolated bool
-	// Ends ends an earlier run, which was parked or interrupted, instead of resuming it.
-	// The phase subagent.start does not fire. Defaults to false: the child runs.
+	// Ends ends an earlier run, which was parked or interrupted, and does not resume it. The
+	// phase subagent.start does not fire, because the run has begun before. subagent.stop
+	// fires, because the run ends now. Defaults to false: a new run.
 	Ends bool
 }
 

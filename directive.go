@@ -177,6 +177,27 @@ func (a *Agent) Define(directives ...Directive) (*Lease, error) {
 	return NewLease(func() { a.undefine(added) }), nil
 }
 
+// Undefine removes directives by their names: all of them or none. It does what closing their
+// leases does, whoever has the leases, and also removes directives of Options.Directives. The
+// leases can still be closed. Undefine fails if there is no such directive.
+func (a *Agent) Undefine(names ...string) error {
+	a.changing.Lock()
+	defer a.changing.Unlock()
+	left := maps.Clone(*a.directives.Load())
+	var problems []error
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+		if left[name] == nil {
+			problems = append(problems, fmt.Errorf("there is no directive %q", name))
+		}
+		delete(left, name)
+	}
+	if len(problems) > 0 {
+		return fmt.Errorf("undefine directives: %w", errors.Join(problems...))
+	}
+	a.directives.Store(&left)
+	return nil
+}
+
 func (a *Agent) undefine(gone []*Directive) {
 	a.changing.Lock()
 	defer a.changing.Unlock()

@@ -42,7 +42,8 @@ type ModelInfo struct {
 	// Window is the maximum number of tokens of a request and its response together; 0 if
 	// unknown.
 	Window int `json:"window,omitempty"`
-	// MaxOutput is the maximum number of tokens of a response; 0 if unknown.
+	// MaxOutput is the maximum number of tokens of a response, as far as it is known; 0 if
+	// unknown. The built-in table has the usual limit, and the service may allow more.
 	MaxOutput int   `json:"max_output,omitempty"`
 	Price     Price `json:"price,omitzero"`
 }
@@ -108,6 +109,10 @@ type Response struct {
 	// Model is the name of the model that answered, as the provider reports it. It may be
 	// empty.
 	Model string
+	// Ignored lists the settings that the provider could not use in this request, each with
+	// the reason. The turn reports them as the diagnostic model.setting_ignored. A setting
+	// that the model never supports is an error instead: see [SettingsModel].
+	Ignored []string
 }
 
 // StopReason says why a model stopped.

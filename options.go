@@ -91,9 +91,10 @@ type Options struct {
 	// Compaction says when and how the context is summarized. Defaults to the defaults of
 	// Compaction.
 	Compaction Compaction
-	// Retry says how failed requests to the model are repeated. Defaults to 5 attempts.
-	// The pause starts at 1 s and doubles up to 30 s; each pause is shortened by a random
-	// part of up to one half.
+	// Retry says how failed requests to the model are repeated. Defaults to 5 attempts. The
+	// pause starts at 1 s and doubles up to 30 s; a random part of up to one half is
+	// subtracted. If you set other fields but not Attempts, there are 5 attempts too. Set
+	// Attempts to 1 for no retry.
 	Retry hook.Retry
 	// ReleaseIdle releases each session at the end of a turn, so that another process can
 	// use it at once, and removes its messages from memory. The next turn reads them from
@@ -218,7 +219,8 @@ func (o *Options) complete() error {
 	orDefault(&o.Limits.End, 10*time.Second)
 	orDefault(&o.Compaction.Share, 0.8)
 	orDefault(&o.Compaction.Instructions, summaryInstructions)
-	orDefault(&o.Retry, hook.Retry{Attempts: 5, Delay: time.Second, Exponential: true, Cap: 30 * time.Second, Jitter: 0.5})
+	orDefault(&o.Retry, hook.Retry{Attempts: defaultAttempts, Delay: time.Second, Exponential: true, Cap: 30 * time.Second, Jitter: 0.5})
+	orDefault(&o.Retry.Attempts, defaultAttempts)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -254,10 +256,17 @@ func (o *Options) sound() error {
 	}
 	for name, value := range map[string]time.Duration{
 		"approval_expiry": o.ApprovalExpiry, "limits.tool": o.Limits.Tool, "limits.grace": o.Limits.Grace, "limits.idle": o.Limits.Idle, "limits.end": o.Limits.End,
+		"retry.delay": o.Retry.Delay, "retry.cap": o.Retry.Cap,
 	} {
 		if value < 0 {
 			refuse("%s: it is negative", name)
 		}
+	}
+	if o.Retry.Attempts < 0 {
+		refuse("retry.attempts: it is negative: set 1 for no retry")
+	}
+	if o.Retry.Jitter < 0 || o.Retry.Jitter > 1 {
+		refuse("retry.jitter: it is %v: set a value from 0 to 1", o.Retry.Jitter)
 	}
 	if o.Compaction.Share < 0 || o.Compaction.Window < 0 {
 		refuse("compaction: share or window is negative")
@@ -270,4 +279,7 @@ func (o *Options) sound() error {
 	return errors.Join(problems...)
 }
 
-const defaultName = "main"
+const (
+	defaultName     = "main"
+	defaultAttempts = 5 // of Options.Retry
+)

@@ -229,7 +229,7 @@ var TurnStop = define(hook.Definition[StopAttempt, StopVerdict]{
 	Name:         "turn.stop",
 	Kind:         hook.Gate,
 	May:          "Pass, or Continue with a reason",
-	Fires:        "when the model ends its turn; at most 8 continuations a turn",
+	Fires:        "when the model ends its turn; at most `Limits.Continuations` (default 8) continuations a turn",
 	Failure:      hook.Open,
 	Capabilities: besides | hook.CanBlock,
 	Merge:        mergeStop,

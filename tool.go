@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -78,11 +79,15 @@ type Invocation struct {
 
 	turn     *turn
 	controls *Controls
+	direct   bool // a directive makes the call: see Controls.RunTool
 }
 
 // Key returns an idempotency key, as payment services need it. The key has 64 characters.
 // Every call has a different key. A call that runs again after a crash has the same key.
 func (i *Invocation) Key() string {
+	if i.direct { // the turn can begin again with another id
+		return strings.TrimPrefix(i.ID, directPrefix)
+	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d %q", i.Session, i.Turn, i.Step, i.ID))
 	return hex.EncodeToString(sum[:])
 }

@@ -17,10 +17,10 @@ import (
 //     omitzero, the field is a pointer, or the field has a default. A null for a property that
 //     is not required means that the property is absent.
 //   - The jsonschema tag is its description.
-//   - The tags enum:"low,high", minimum, maximum, minLength, maxLength, minItems,
-//     maxItems, pattern and format are rules. On a list field, minItems and maxItems are
-//     rules for the list. The other rules apply to each item. The tag default is the
-//     value of an absent property.
+//   - The tags enum:"low,high", minimum, maximum, minLength, maxLength, minItems, maxItems,
+//     pattern and format are rules. For a list they are rules for its items, except minItems
+//     and maxItems. The tag default is the value of an absent property. Defaults inside an
+//     absent struct apply too, unless the struct is a pointer or has required fields.
 //   - A type can have a method JSONSchema() map[string]any, whose keywords are added to its
 //     schema, for example an enum. A type with UnmarshalText is a string. A type with
 //     UnmarshalJSON must have the method JSONSchema.
@@ -33,8 +33,9 @@ import (
 // A returned string or [Result] is the result itself. Any other value is encoded as JSON.
 // If the function returns an error, the model gets the error as a failed result.
 //
-// NewTool panics if run is nil, or if it cannot make a schema from In, because both are
-// programming errors. The message names the field and says what to write instead.
+// NewTool panics if run is nil, or if it cannot make a schema from In, because only a
+// mistake of the programmer can cause that. The message has the path of the Go field and says
+// what to write instead.
 func NewTool[In, Out any](name, description string, run func(ctx context.Context, in In) (Out, error), traits *ToolTraits) Tool { //nolint:ireturn // a tool is used through the interface
 	tool, err := newTool(name, description, run, traits)
 	if err != nil {

@@ -126,12 +126,23 @@ func (t *turn) attempt(number int) (response, delivered *Message, err error) {
 	t.diagnostics = append(t.diagnostics, d.diags...)
 	t.session.state.Pending = nil
 	t.spend(answer.Usage)
+	t.reportIgnored(answer.Ignored)
 	return t.message(answer), delivered, nil
 }
 
-// withReminders returns the conversation followed by the reminders of one request, and
-// the message that will be stored, with all reminders except the ephemeral ones. It
-// copies the history only if there are ephemeral reminders.
+// reportIgnored adds a diagnostic for each setting that the provider ignored, once in a turn.
+func (t *turn) reportIgnored(settings []string) {
+	for _, text := range settings {
+		text = fmt.Sprintf("%s ignores a setting: %s", cmp.Or(t.model.info.Name, "the model"), validText(text))
+		if !slices.ContainsFunc(t.diagnostics, func(d hook.Diagnostic) bool { return d.Code == codes.SettingIgnored && d.Message == text }) {
+			t.diagnose(codes.SettingIgnored, "", "", text)
+		}
+	}
+}
+
+// withReminders returns the conversation followed by the reminders of one request, and the
+// message with those reminders that are stored. It does not copy the history, except to
+// make room for ephemeral reminders.
 func (t *turn) withReminders(d delivery) (messages []*Message, delivered *Message) {
 	messages = t.session.messages
 	if len(d.stored) > 0 {

@@ -2,12 +2,13 @@ package belay
 
 import (
 	"bytes"
-	"crypto/rand"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/belay-run/belay/hook/codes"
@@ -43,9 +44,12 @@ func (c *Controls) AddSection(s PromptSection) error {
 // turn policies of this message do not apply yet. Only the Approver is asked for
 // approval.
 //
-// RunTool returns an error if the call would park the turn, because of [AskPark] or
-// because the tool parks. If a hook or the Authorizer halts the call, or if a hook at
-// tool.post fails closed, RunTool returns an error, and the turn ends when the directive
+// If a queued turn begins again, because its process ended before the message was stored, the
+// directive runs again. Its calls then have the same [Invocation.Key] as before.
+//
+// It is an error if the call would park the turn: nobody can be asked now ([AskPark]), or
+// the tool itself parks. If a hook or the Authorizer halts the call, or a hook at tool.post
+// that fails closed fails, RunTool returns an error and the turn ends when the directive
 // returns. A tool cannot use RunTool.
 func (c *Controls) RunTool(name string, input json.RawMessage) (Result, error) {
 	if err := c.enter("run tool"); err != nil {
@@ -55,20 +59,21 @@ func (c *Controls) RunTool(name string, input json.RawMessage) (Result, error) {
 	if c.said == nil {
 		return Result{}, errors.New("run tool: a tool cannot run another one")
 	}
-	result, err := c.turn.runDirect(c.said, name, input)
+	result, err := c.turn.runDirect(c.said, c.by, name, input)
 	if err != nil {
 		return result, fmt.Errorf("run tool %q: %w", name, err)
 	}
 	return result, nil
 }
 
-// runDirect runs a call that does not come from the model. The call is checked and run
-// like a call of the model, but nothing is stored.
-func (t *turn) runDirect(said *submitted, name string, input json.RawMessage) (Result, error) {
+// runDirect runs a call that does not come from the model. It takes the path of the model's
+// calls, except that nothing is stored. by is the directive or the extension that makes it.
+func (t *turn) runDirect(said *submitted, by, name string, input json.RawMessage) (Result, error) {
 	t.refresh()
+	key := t.directKey(said, by, name)
 	t.directing = true
 	defer func() { t.directing = false }()
-	b := t.judge(&Message{Role: RoleAssistant, Kind: KindAssistant, Parts: []Part{{Type: PartCall, Call: directCall(name, input)}}})
+	b := t.judge(&Message{Role: RoleAssistant, Kind: KindAssistant, Parts: []Part{{Type: PartCall, Call: directCall(key, name, input)}}})
 	c := b.calls[0]
 	t.announceCalls(b)
 	refused := t.refuseToPark(c)
@@ -108,9 +113,30 @@ func (t *turn) runDirect(said *submitted, name string, input json.RawMessage) (R
 	}
 }
 
-// directCall returns a call in the form that a model's calls have.
-func directCall(name string, input json.RawMessage) *CallPart {
-	part := &CallPart{ID: "direct_" + strings.ToLower(rand.Text()), Tool: name, Input: bytes.TrimSpace(bytes.Clone(input))}
+// directKey returns the idempotency key of the next direct call. A queued turn that begins
+// again in another process has another turn id, so the key is made from the id of the queued
+// turn. Calls of the same tool by the same directive are counted.
+func (t *turn) directKey(said *submitted, by, tool string) string {
+	call := directMade{by, tool}
+	n := 0
+	for _, made := range said.made {
+		if made == call {
+			n++
+		}
+	}
+	said.made = append(said.made, call)
+	sum := sha256.Sum256(fmt.Appendf(nil, "direct %q %q %q %q %d", t.session.id, cmp.Or(t.queue.id, t.state.ID), by, tool, n))
+	return hex.EncodeToString(sum[:])
+}
+
+// directMade is a direct call of the message: who made it, and of which tool.
+type directMade struct{ by, tool string }
+
+const directPrefix = "direct_"
+
+// directCall returns a call in the form that a model's calls have. Its id contains the key.
+func directCall(key, name string, input json.RawMessage) *CallPart {
+	part := &CallPart{ID: directPrefix + key, Tool: name, Input: bytes.TrimSpace(bytes.Clone(input))}
 	switch {
 	case len(part.Input) == 0:
 		part.Input = json.RawMessage(`{}`)

@@ -29,9 +29,7 @@ type call struct {
 	Invocation
 	part  *CallPart
 	index int
-	// direct says that a directive makes the call. Such a call is not stored.
-	direct bool
-	// cutOff says that the response with the call reached its maximum length.
+	// cutOff says that the response reached its maximum length.
 	cutOff bool
 	tool   *boundTool
 	state  CallState
@@ -141,9 +139,9 @@ func (t *turn) applyHalt(b *batch) {
 
 func (t *turn) newCall(part *CallPart, index int) *call {
 	return &call{
-		part: part, index: index, state: CallJudged, direct: t.directing,
+		part: part, index: index, state: CallJudged,
 		Invocation: Invocation{
-			ID: part.ID, Tool: part.Tool, Input: part.Input, turn: t,
+			ID: part.ID, Tool: part.Tool, Input: part.Input, turn: t, direct: t.directing,
 			Session: t.scope.Session, Turn: t.scope.Turn, Step: t.scope.Step, Agent: t.scope.Agent,
 		},
 	}

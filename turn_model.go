@@ -1,6 +1,7 @@
 package belay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,7 +76,7 @@ func (t *turn) chosen(name string) (*namedModel, error) {
 }
 
 // recallModel restores the model of the session or of the resumed turn. If that model is
-// unavailable, it adds a diagnostic and falls back to the agent's model. With
+// unavailable, it adds a diagnostic and uses the session's or the agent's model. With
 // Options.OwnModelFirst, it ignores models that were chosen in another process.
 func (t *turn) recallModel() {
 	s, ownFirst := t.session, t.agent.opts.OwnModelFirst
@@ -86,7 +87,7 @@ func (t *turn) recallModel() {
 	case ownFirst:
 		s.model = nil
 	default:
-		s.model = t.modelOrDefault(name)
+		s.model = t.modelOr(t.agent.model, name)
 	}
 	if t.model = t.agent.model; s.model != nil {
 		t.model = s.model
@@ -95,20 +96,20 @@ func (t *turn) recallModel() {
 		t.state.Model = ""
 	}
 	if name := t.state.Model; name != "" && name != t.model.info.Name {
-		if n := t.modelOrDefault(name); n != nil {
+		if n := t.modelOr(t.model, name); n != nil {
 			t.model = n
 		}
 	}
 }
 
-// modelOrDefault finds a model by its name. If the model is unavailable, it adds a
-// diagnostic and returns nil.
-func (t *turn) modelOrDefault(name string) *namedModel {
+// modelOr finds a model by its name. If the model is unavailable, it adds a diagnostic that
+// names the model which answers instead, and returns nil.
+func (t *turn) modelOr(instead *namedModel, name string) *namedModel {
 	n, err := t.chosen(name)
 	if err != nil {
 		t.diagnostics = append(t.diagnostics, hook.Diagnostic{
 			Code: codes.ModelUnavailable, Level: codes.ModelUnavailable.Level(),
-			Message: "using the default model: " + err.Error(),
+			Message: fmt.Sprintf("%s answers instead: %v", cmp.Or(instead.info.Name, "the agent's own model"), err),
 		})
 		return nil
 	}

@@ -46,9 +46,10 @@ type submitted struct {
 	injected    []Injection
 	sections    []PromptSection // of directives, for this turn
 	reply       *Reply          // instead of the model
-	by          string          // the hook, directive or extension that replied
-	halted      bool            // a tool call of a directive was halted; t.end says why
-	failure     error           // a hook at tool.post failed closed during a call of a directive
+	by          string          // who replied
+	halted      bool            // a call of a directive ended the turn; t.end says why
+	failure     error           // likewise: a hook at tool.post failed closed
+	made        []directMade    // the calls of RunTool so far
 }
 
 // submit joins all texts of the message into one, so that hooks and directives see the

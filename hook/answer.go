@@ -188,7 +188,8 @@ func (s Scope) String() string {
 // Retry says when failed background work is retried. Only idempotent subscriptions and job
 // handlers may have a Retry.
 type Retry struct {
-	// Attempts is the maximum number of runs, including the first. Defaults to 1: no retry.
+	// Attempts is the maximum number of runs, including the first. If all fields are zero,
+	// there is no retry. Otherwise Attempts must be at least 1.
 	Attempts int `json:"attempts,omitempty"`
 	// Delay is the pause before the second attempt. Defaults to 1 s.
 	Delay time.Duration `json:"delay,omitempty"`

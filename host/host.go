@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"path/filepath"
 	"sync"
 
 	"github.com/belay-run/belay"
@@ -31,6 +32,9 @@ type Options struct {
 	Settings []Setting
 	// MCP lists files that declare more MCP servers.
 	MCP []string
+	// Spaces are directories of spaces that every agent loads, besides those that the user has
+	// loaded with "belay space load". Their programs run only if the user has trusted them.
+	Spaces []string
 
 	// Model replaces the model that the settings name. An agent that is declared with its
 	// own model keeps that model.
@@ -137,6 +141,13 @@ func (h *Host) settings() (*config.Loaded, error) {
 	settings, err := config.Load(&config.Options{Dir: h.opts.Dir, UserDir: h.opts.UserDir, Environ: h.opts.Environ})
 	if err != nil {
 		return nil, err
+	}
+	for _, dir := range h.opts.Spaces {
+		full, err := filepath.Abs(dir)
+		if err != nil {
+			return nil, err
+		}
+		settings.Spaces = append(settings.Spaces, full)
 	}
 	for _, s := range h.opts.Settings {
 		from := s.From

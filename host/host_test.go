@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/host"
 	"github.com/belay-run/belay/provider/scripted"
 	"github.com/belay-run/belay/sandbox"
@@ -111,8 +112,61 @@ func TestDeclaredAgentsAreMadeByName(t *testing.T) {
 	}
 }
 
-// Settings of the program override settings of files. Errors about such settings name
-// their source.
+// The setting hooks.no_previews reaches the agent: hooks at turn.post_turn get no texts.
+func TestNoPreviewsReachesTheAgent(t *testing.T) {
+	t.Parallel()
+	for setting, want := range map[string]string{"": "do it/done", "hooks: {no_previews: true}\n": "/"} {
+		var mu sync.Mutex
+		var got []string
+		opts := options(t, map[string]string{"belay.yaml": setting}, scripted.Step{Text: "done"})
+		opts.Hooks = []hook.Subscription{belay.TurnPostTurn.On("look", func(_ context.Context, in belay.TurnEnded) (belay.Note, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			got = append(got, in.UserText()+"/"+in.Text())
+			return belay.Note{}, nil
+		}, nil)}
+		take(t, open(t, opts), host.Main)
+		mu.Lock()
+		if len(got) != 1 || got[0] != want {
+			t.Errorf("with the settings %q, hooks get the texts %q, want %q", setting, got, want)
+		}
+		mu.Unlock()
+	}
+}
+
+// Agents have the hooks and skills of the spaces that the program names, and cannot change
+// their files. A missing space is an error, because it may have had a gate.
+func TestSpacesOfTheProgram(t *testing.T) {
+	t.Parallel()
+	opts := options(t, map[string]string{
+		"acme/manifest.json":        `{"id": "acme"}`,
+		"acme/hooks/rules.yaml":     noProd,
+		"acme/skills/tidy/SKILL.md": "---\nname: tidy\ndescription: how to tidy\n---\nTidy.\n",
+	}, scripted.Step{
+		Expect: &scripted.Expect{Tools: []string{"read_skill"}},
+		Calls: []scripted.Call{
+			{Tool: "write", Input: `{"path": "prod/notes.md", "content": "x"}`},
+			{Tool: "write", Input: `{"path": "acme/hooks/rules.yaml", "content": "hooks: []"}`},
+			{Tool: "read_skill", Input: `{"name": "acme/tidy"}`},
+		},
+	}, scripted.Step{
+		Expect: &scripted.Expect{Results: []scripted.Result{{Text: "acme/no-prod", IsError: true}, {IsError: true}, {Text: "Tidy."}}},
+		Text:   "done",
+	})
+	opts.Spaces = []string{filepath.Join(opts.Dir, "acme")}
+	if turn := take(t, open(t, opts), host.Main); turn.Text != "done" {
+		t.Errorf("the turn ended with %s %q: %s", turn.Reason, turn.Text, turn.Why)
+	}
+	if text, err := os.ReadFile(filepath.Join(opts.Dir, "acme", "hooks", "rules.yaml")); err != nil || string(text) != noProd {
+		t.Errorf("the file of the space is %q, %v", text, err)
+	}
+	opts.Spaces = append(opts.Spaces, filepath.Join(opts.Dir, "gone"))
+	if _, err := open(t, opts).Agent(t.Context(), host.Main); err == nil || !strings.Contains(err.Error(), "no longer exists") || !strings.Contains(err.Error(), "remove it from the spaces that the program loads") {
+		t.Errorf("a missing space: %v", err)
+	}
+}
+
+// Settings of the program override settings of files. Errors about them name their source.
 func TestSettingsOverruleFiles(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{"belay.yaml": "instructions: You tidy up.\n"}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/belay-run/belay"
 )
@@ -69,13 +71,41 @@ func (s *service) decide(w http.ResponseWriter, r *http.Request, approver string
 	// Who decides, and for which calls, never comes from the request.
 	decision := belay.Decision{Approval: body.Approval, Hash: body.Hash, Allow: body.Allow, Reason: body.Reason, By: approver}
 	approval, err := s.agent.Decide(r.Context(), decision)
-	if err != nil {
+	late := errors.Is(err, belay.ErrDecided) || errors.Is(err, belay.ErrExpired)
+	if err != nil && !late {
 		reply(w, nil, nil, err)
 		return
 	}
-	ctx := context.WithoutCancel(r.Context()) // the turn is the customer's: it goes on if the approver leaves
-	outcome, turn, err := belay.ResumeAnswer[Outcome](ctx, s.agent.Session(approval.Session))
-	reply(w, outcome, turn, err)
+	// A late decision does not count. But its turn must not stay parked: an expired approval denies
+	// the call, and a process may have ended between the first decision and the turn.
+	ctx := context.WithoutCancel(r.Context()) // the turn is the customer's: it continues if the approver leaves
+	outcome, turn, resumed := s.resume(ctx, approval.Session)
+	switch {
+	case late && resumed != nil && !parked(turn) && !errors.Is(resumed, belay.ErrNoTurn):
+		reply(w, nil, nil, errors.Join(err, resumed))
+	case late:
+		reply(w, nil, nil, err)
+	case errors.Is(resumed, belay.ErrNoTurn):
+		reply(w, map[string]string{"status": "continued", "summary": "Another request has continued the turn with this decision."}, nil, nil)
+	default:
+		reply(w, outcome, turn, resumed)
+	}
+}
+
+// resume continues the turn of a session. If another request is running the turn, it may not know
+// the newest decision. So resume waits until that request has ended, at most a minute.
+func (s *service) resume(ctx context.Context, session string) (Outcome, *belay.Turn, error) {
+	for tries := 1; ; tries++ {
+		outcome, turn, err := belay.ResumeAnswer[Outcome](ctx, s.agent.Session(session))
+		busy := errors.Is(err, belay.ErrBusy) || errors.Is(err, belay.ErrHeld)
+		if busy && tries == 600 {
+			return outcome, turn, fmt.Errorf("the decision is stored, but the ticket is busy: send the decision again to continue its turn: %w", err)
+		}
+		if !busy {
+			return outcome, turn, err
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
 }
 
 // docs:end service
@@ -112,7 +142,7 @@ func reply(w http.ResponseWriter, value any, turn *belay.Turn, err error) {
 		status, value, err = http.StatusAccepted, map[string]string{"status": "parked", "summary": "A colleague must approve this."}, nil
 	case errors.Is(err, belay.ErrNotFound):
 		status = http.StatusNotFound
-	case errors.Is(err, belay.ErrDecided), errors.Is(err, belay.ErrWrongHash), errors.Is(err, belay.ErrExpired), errors.Is(err, belay.ErrParked), errors.Is(err, belay.ErrBusy):
+	case errors.Is(err, belay.ErrDecided), errors.Is(err, belay.ErrWrongHash), errors.Is(err, belay.ErrExpired), errors.Is(err, belay.ErrParked), errors.Is(err, belay.ErrBusy), errors.Is(err, belay.ErrHeld):
 		status = http.StatusConflict
 	case err != nil:
 		status = http.StatusInternalServerError

@@ -44,6 +44,7 @@ const (
 	StopLimit         Code = "turn_stop.limit"
 	AnswerCut         Code = "model.answer_cut"
 	ModelUnavailable  Code = "model.unavailable"
+	SettingIgnored    Code = "model.setting_ignored"
 	ApprovalScope     Code = "approval.scope"
 )
 
@@ -98,7 +99,8 @@ var table = []Info{
 	{BundleUnrouted, LevelError, "A tool bundle was dropped, because no extension runs its tools or a declaration is invalid.", "Give the agent the extension that the bundle's route names, and correct its schemas."},
 	{ListingTruncated, LevelWarn, "The list of skills or subagents in a tool's description has no room for all descriptions, or not even for all names. The agent reports this once.", "Raise the setting limits.listing_tokens, or Options.Budget of the extension; or remove skills and agents that are not needed."},
 	{StopLimit, LevelWarn, "Hooks continued the turn as often as the limit allows. turn.stop is not fired again in this turn.", "Let the hook look at input.continuations and pass, or raise Limits.Continuations."},
-	{ModelUnavailable, LevelWarn, "The session's model is unavailable. The agent's default model is used.", "Set its key, give its name to Options.Models, or choose another with Session.SetModel."},
+	{ModelUnavailable, LevelWarn, "The model of the session or of the turn is unavailable. Another model answers, which the message names.", "Set its key, give its name to Options.Models, or choose another with Session.SetModel."},
+	{SettingIgnored, LevelWarn, "The provider could not use a setting in a request, such as a thinking budget in a turn that another model began. The request was sent without it.", "Nothing, if the turn is good enough without the setting. Otherwise repeat the message in a new turn, or change the setting that the message names."},
 	{AnswerCut, LevelWarn, "The model's answer reached its maximum length and is cut off.", "Raise Options.MaxTokens, or ask for less at a time."},
 	{ApprovalScope, LevelWarn, "The scope of an approval cannot be read, or does not cover the call. The approval counts for this call only.", "Find the reason in the log (Options.Logger), and give the scope again with the next approval."},
 	{ReminderDropped, LevelWarn, "Reminders were left out of a request, because the limit was reached.", "Send fewer reminders, or raise Limits.ReminderCharacters."},

@@ -50,6 +50,8 @@ type Registered struct {
 	ID string `json:"id,omitempty"`
 	// Project is the only project that loads the space. Empty means all projects.
 	Project string `json:"project,omitempty"`
+
+	program bool // the program itself loads it: see config.Loaded.Spaces
 }
 
 // In reports whether a project loads the space.
@@ -66,27 +68,40 @@ func (r Registered) Gone() bool {
 // name returns the id of the space, or else its directory.
 func (r Registered) name() string { return cmp.Or(r.ID, r.Dir) }
 
+// remedy says what to do if the directory of the space no longer exists.
+func (r Registered) remedy() string {
+	if r.program {
+		return "put it back, or remove it from the spaces that the program loads"
+	}
+	return fmt.Sprintf("put it back, or run `belay space unload %s`", r.name())
+}
+
 // registryFile returns the file that lists the loaded spaces.
 func registryFile(s *config.Loaded) string { return filepath.Join(s.UserDir, "spaces.json") }
 
-// ReadRegistry returns all loaded spaces.
+// ReadRegistry returns all loaded spaces: those that the program itself loads, and those of
+// the user's list.
 func ReadRegistry(s *config.Loaded) ([]Registered, error) {
+	var list []Registered
+	for _, dir := range s.Spaces {
+		list = append(list, Registered{Dir: dir, program: true})
+	}
 	if s.UserDir == "" {
-		return nil, nil
+		return list, nil
 	}
 	file := registryFile(s)
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return list, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("spaces: %w", err)
+		return list, fmt.Errorf("spaces: %w", err)
 	}
-	var list []Registered
-	if err := json.Unmarshal(text, &list); err != nil {
-		return nil, fmt.Errorf("%s: the list of spaces is damaged: correct it, or remove it and load the spaces again: %w", file, err)
+	var listed []Registered
+	if err := json.Unmarshal(text, &listed); err != nil {
+		return list, fmt.Errorf("%s: the list of spaces is damaged: correct it, or remove it and load the spaces again: %w", file, err)
 	}
-	return list, nil
+	return append(list, listed...), nil
 }
 
 // WriteRegistry stores the list of loaded spaces.

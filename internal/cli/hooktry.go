@@ -44,7 +44,7 @@ only if it may run. FILE has the phase's input as JSON ("-" is standard input); 
 			if err != nil {
 				return err
 			}
-			return a.tryHook(ctx, v, sub, data, asJSON)
+			return a.tryHook(ctx, v, sub, cmp.Or(agent, assembly.MainAgent), data, asJSON)
 		}),
 	}
 	cmd.Flags().StringVar(&input, "input", "", "a file with the phase's input as JSON, or - for standard input")
@@ -133,7 +133,7 @@ func (a *app) readInput(file string) (json.RawMessage, error) {
 }
 
 // tryHook runs one hook without the other hooks.
-func (a *app) tryHook(ctx context.Context, v *seen, sub hook.Subscription, input json.RawMessage, asJSON bool) error {
+func (a *app) tryHook(ctx context.Context, v *seen, sub hook.Subscription, agent string, input json.RawMessage, asJSON bool) error {
 	note, noted := v.notes().of(sub.Phase().Name(), sub.ID(), sub.Options().Origin)
 	if sub.Options().Disabled {
 		reason := "its file says enabled: false"
@@ -152,7 +152,7 @@ func (a *app) tryHook(ctx context.Context, v *seen, sub hook.Subscription, input
 	if _, err := alone.Install(sub.Alone()); err != nil {
 		return err
 	}
-	x, err := explainInput(ctx, alone, sub.Phase().Name(), assembly.MainAgent, input)
+	x, err := explainInput(ctx, alone, sub.Phase().Name(), agent, input)
 	if err != nil {
 		return err
 	}

@@ -47,6 +47,8 @@ type Loaded struct {
 	SystemDir string
 	// SystemFile, UserFile and ProjectFile are the files that were read, or "".
 	SystemFile, UserFile, ProjectFile string
+	// Spaces are directories of spaces that the program itself loads. Load does not set it.
+	Spaces []string
 
 	from    map[string]Source
 	lines   map[string]string // file and line of each rule and guard, by its Where

@@ -1,11 +1,13 @@
 package looptest_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/provider/scripted"
 )
 
@@ -134,5 +136,55 @@ func TestSeveralAnswers(t *testing.T) {
 		if got, _, err := belay.Answer[int](t.Context(), agentOf(t, model, nil).Session("s"), "a"); err != nil || got != 3 {
 			t.Errorf("the answer is %d: %v", got, err)
 		}
+	}
+}
+
+// If a directive or a hook replies instead of the model, the error of Answer says who replied
+// and what. A reply that is a valid answer counts.
+//
+// SPEC L-10, D-04
+func TestAnswerWithAReplyInPlaceOfTheModel(t *testing.T) {
+	t.Parallel()
+	replies := func(text string) belay.Directive {
+		return directive("faq", func(*belay.DirectiveUse) (belay.DirectiveOutcome, error) {
+			return belay.DirectiveOutcome{Reply: &belay.Reply{Text: text}}, nil
+		})
+	}
+	faq := belay.UserPromptSubmit.On("faq", func(_ context.Context, in belay.UserPrompt) (belay.PromptVerdict, error) {
+		if in.Text() == "hook" {
+			return belay.AnswerPrompt("see the FAQ"), nil
+		}
+		return belay.PromptVerdict{}, nil
+	}, &hook.Options{Capabilities: hook.CanAnswer})
+	for rule, test := range map[string]struct {
+		reply, typed string
+		want         []string // of the error; none if there is an answer
+	}{
+		"a directive replies":                               {"Bern is nice.", "/faq", []string{"/faq replied instead of the model", `"Bern is nice."`, "Turn.Text"}},
+		"a directive replies at great length":               {strings.Repeat("long ", 1000), "/faq", []string{"/faq replied instead of the model", `…"`}},
+		"a directive replies with JSON that does not match": {`{"name":"Bern"}`, "/faq", []string{"/faq replied instead of the model"}},
+		"a hook replies":                                    {"", "hook", []string{"user.prompt.submit replied instead of the model", `"see the FAQ"`}},
+		"a directive replies with a valid answer":           {`{"name":"Bern","people":134000}`, "/faq", nil},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			t.Parallel()
+			agent, model := newAgent(t, &belay.Options{Directives: []belay.Directive{replies(test.reply)}, Hooks: []hook.Subscription{faq}})
+			got, turn, err := belay.Answer[city](t.Context(), agent.Session("s"), test.typed)
+			wantEqual(t, "the requests", len(model.Requests()), 0)
+			if test.want == nil {
+				if err != nil || got.Name != "Bern" {
+					t.Errorf("the answer is %+v, %v", got, err)
+				}
+				return
+			}
+			if !errors.Is(err, belay.ErrNoAnswer) || turn == nil || turn.Text == "" || len(err.Error()) > 600 {
+				t.Fatalf("the turn is %+v, %v", turn, err)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("the error is %q, want %q in it", err, want)
+				}
+			}
+		})
 	}
 }

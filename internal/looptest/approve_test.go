@@ -177,6 +177,30 @@ func settleApproval(t testing.TB, agent *belay.Agent, a belay.Approval, allow bo
 	}
 }
 
+// Agent.Decide sets the time of a decision itself, so that a client cannot date it back.
+//
+// SPEC P-08
+func TestDecideSetsTheTime(t *testing.T) {
+	t.Parallel()
+	for name, store := range stores() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			agent, _ := newAgent(t, &belay.Options{
+				Store: store(), OnAsk: belay.AskPark, Tools: []belay.Tool{echoTool("act")}, Hooks: []hook.Subscription{gateOf("gate", belay.Ask("sure?"))},
+			}, calls("act"))
+			asked := takeTurn(t, agent.Session("s").Run(t.Context(), "go"), belay.EndParked).Waits[0].Approval
+			before := time.Now()
+			decided, err := agent.Decide(t.Context(), belay.Decision{Approval: asked.ID, Hash: asked.Hash, By: "ann", Time: before.Add(-time.Hour)})
+			if err != nil || decided.Decided == nil {
+				t.Fatalf("decide: %+v, %v", decided, err)
+			}
+			if got := decided.Decided.Time; got.Before(before) || got.After(time.Now()) {
+				t.Errorf("the decision has the time %s, want the time at which Decide was called", got)
+			}
+		})
+	}
+}
+
 // stores returns the stores with which parked turns are tested. A nil store means the
 // agent's own memory.
 func stores() map[string]func() belay.Store {

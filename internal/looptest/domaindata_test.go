@@ -139,6 +139,30 @@ func TestTextsAtEveryEndOfATurn(t *testing.T) {
 			run:  func(t *testing.T, a *belay.Agent) { _, _ = a.Session("s").Turn(t.Context(), "how?") },
 			want: []ending{{"how?", ""}},
 		},
+		"a rewriter and a hook that denies": {
+			opts: belay.Options{Hooks: []hook.Subscription{
+				belay.UserPromptSubmit.On("a-no", func(context.Context, belay.UserPrompt) (belay.PromptVerdict, error) {
+					return belay.DenyPrompt("no"), nil
+				}, nil),
+				belay.UserPromptSubmit.On("redact", func(_ context.Context, in belay.UserPrompt) (belay.PromptVerdict, error) {
+					return belay.RewritePrompt(strings.ReplaceAll(in.Text(), "hunter2", "[REDACTED]")), nil
+				}, rewritesPrompt),
+			}},
+			run:  func(t *testing.T, a *belay.Agent) { _, _ = a.Session("s").Turn(t.Context(), "my password is hunter2") },
+			want: []ending{{"my password is [REDACTED]", ""}},
+		},
+		"a rewriter that fails and a hook that denies": {
+			opts: belay.Options{Hooks: []hook.Subscription{
+				belay.UserPromptSubmit.On("a-no", func(context.Context, belay.UserPrompt) (belay.PromptVerdict, error) {
+					return belay.DenyPrompt("no"), nil
+				}, nil),
+				belay.UserPromptSubmit.On("redact", func(context.Context, belay.UserPrompt) (belay.PromptVerdict, error) {
+					return belay.PromptVerdict{}, errors.New("no rules")
+				}, rewritesPrompt),
+			}},
+			run:  func(t *testing.T, a *belay.Agent) { _, _ = a.Session("s").Turn(t.Context(), "my password is hunter2") },
+			want: []ending{{"", ""}},
+		},
 		"a resumed turn that a person ends": {
 			opts:  belay.Options{OnAsk: belay.AskPark, Hooks: []hook.Subscription{gateOf("ask", belay.Ask("sure?"))}},
 			steps: []scripted.Step{{Text: "I act.", Calls: []scripted.Call{{Tool: "act"}}}, {Fault: &scripted.Fault{Kind: belay.ModelInvalid}}},

@@ -73,6 +73,25 @@ func TestRetryByKind(t *testing.T) {
 	}
 }
 
+// New refuses a Retry that cannot work, and says what to write instead.
+func TestRetryIsChecked(t *testing.T) {
+	t.Parallel()
+	for want, retry := range map[string]hook.Retry{
+		"retry.attempts: it is negative: set 1 for no retry": {Attempts: -1},
+		"retry.delay: it is negative":                        {Delay: -time.Second},
+		"retry.cap: it is negative":                          {Attempts: 3, Cap: -time.Second},
+		"retry.jitter: it is 2: set a value from 0 to 1":     {Jitter: 2},
+	} {
+		agent, err := belay.New(scriptOf(), &belay.Options{Retry: retry})
+		if err == nil {
+			succeeds(t, agent.Close(t.Context()))
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("New with %+v: %v, want %q", retry, err, want)
+		}
+	}
+}
+
 // SPEC L-04.
 func TestRetryPauses(t *testing.T) {
 	t.Parallel()
@@ -112,6 +131,12 @@ func TestRetryPauses(t *testing.T) {
 			10 * time.Minute,
 			[]time.Duration{10 * time.Minute},
 			[]time.Duration{10 * time.Minute},
+		},
+		"without a number of attempts there are five": {
+			hook.Retry{Delay: 2 * time.Second},
+			0,
+			[]time.Duration{2 * time.Second, 2 * time.Second, 2 * time.Second, 2 * time.Second},
+			[]time.Duration{2 * time.Second, 2 * time.Second, 2 * time.Second, 2 * time.Second},
 		},
 		"one attempt is none again": {hook.Retry{Attempts: 1}, 0, nil, nil},
 	}

@@ -170,3 +170,62 @@ func TestToolsComeAndGoWhileTurnsAreTaken(t *testing.T) {
 	close(stop)
 	changes.Wait()
 }
+
+// Tools and directives can be removed by name, also those that New got, whoever has the
+// lease. Everything is removed or nothing.
+//
+// SPEC T-12, E-11
+func TestRemovalByName(t *testing.T) {
+	t.Parallel()
+	reply := func(name string) belay.Directive {
+		return directive(name, func(*belay.DirectiveUse) (belay.DirectiveOutcome, error) {
+			return belay.DirectiveOutcome{Reply: &belay.Reply{Text: name}}, nil
+		})
+	}
+	agent, model := newAgent(t, &belay.Options{
+		Tools: []belay.Tool{echoTool("first"), echoTool("stays")}, Directives: []belay.Directive{reply("first"), reply("stays")},
+		Extensions: []belay.Extension{&subsystem{name: "sub", tools: []belay.Tool{echoTool("theirs")}}},
+	}, says("a"), says("b"))
+	toolLease, err := agent.AddTools(echoTool("second"), echoTool("third"))
+	succeeds(t, err)
+	directiveLease, err := agent.Define(reply("second"), reply("third"))
+	succeeds(t, err)
+	state := func() (tools, directives string) {
+		t.Helper()
+		takeTurn(t, agent.Session("s").Run(t.Context(), "go"), belay.EndTurn)
+		var names []string
+		for _, d := range agent.Directives() {
+			names = append(names, d.Name)
+		}
+		return last(t, declared(model)), strings.Join(names, " ")
+	}
+	for want, remove := range map[string]func() error{
+		`there is no tool "fourth"`:                           func() error { return agent.RemoveTools("first", "fourth") },
+		`tool "theirs" belongs to extension "sub"`:            func() error { return agent.RemoveTools("second", "theirs") },
+		`undefine directives: there is no directive "fourth"`: func() error { return agent.Undefine("first", "fourth") },
+	} {
+		if err := remove(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v, want %q", err, want)
+		}
+	}
+	tools, directives := state()
+	wantEqual(t, "the tools after failed removals", tools, "first stays theirs second third")
+	wantEqual(t, "the directives after failed removals", directives, "first second stays third")
+
+	succeeds(t, agent.RemoveTools("first", "second", "second"))
+	succeeds(t, agent.Undefine("first", "second", "second"))
+	tools, directives = state()
+	wantEqual(t, "the tools", tools, "stays theirs third")
+	wantEqual(t, "the directives", directives, "stays third")
+
+	again, err := agent.AddTools(echoTool("second")) // the name is free again, and the old lease does not touch it
+	succeeds(t, err)
+	_, err = agent.Define(reply("second"))
+	succeeds(t, err)
+	succeeds(t, toolLease.Close())
+	succeeds(t, directiveLease.Close())
+	tools, directives = state()
+	wantEqual(t, "the tools after the lease is closed", tools, "stays theirs second")
+	wantEqual(t, "the directives after the lease is closed", directives, "second stays")
+	succeeds(t, again.Close())
+}

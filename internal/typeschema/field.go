@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -141,15 +142,35 @@ func (b *builder) property(f field, at string) (*jsonschema.Schema, *node, error
 	if text := f.Tag.Get("jsonschema"); text != "" {
 		s.Description = text
 	}
-	if err := tags(s, f.Tag); err != nil {
+	if err := errors.Join(foreign(f.Tag), tags(s, f.Tag)); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", at, err)
 	}
-	if s.Default != nil && !f.quoted {
-		if err := decodes(n, s.Default, f.Type); err != nil {
+	if s.Default != nil {
+		err := keepsRules(s)
+		if err == nil && !f.quoted {
+			err = decodes(n, s.Default, f.Type)
+		}
+		if err != nil {
 			return nil, nil, fmt.Errorf("%s: the tag default:%q: %w", at, f.Tag.Get("default"), err)
 		}
 	}
 	return s, n, nil
+}
+
+// keepsRules returns an error if a default breaks a rule of its field.
+func keepsRules(s *jsonschema.Schema) error {
+	resolved, err := s.CloneSchemas().Resolve(nil)
+	if err != nil { // it refers to a recursive type: For checks the default in the whole schema
+		return nil //nolint:nilerr // see above
+	}
+	var value any
+	if err := json.Unmarshal(s.Default, &value); err != nil {
+		return fmt.Errorf("it is not JSON: %w", err)
+	}
+	if err := resolved.Validate(value); err != nil {
+		return fmt.Errorf("it breaks a rule of the field: change the default or the rule: %w", err)
+	}
+	return nil
 }
 
 // decodes returns an error if a default cannot be decoded into its field.
@@ -159,7 +180,7 @@ func decodes(n *node, value json.RawMessage, t reflect.Type) error {
 		return err
 	}
 	if err := json.Unmarshal(data, reflect.New(t).Interface()); err != nil {
-		return fmt.Errorf("it is not a %s: %w", t, err)
+		return fmt.Errorf("it is not a %s: write a default that the type accepts: %w", t, err)
 	}
 	return nil
 }
@@ -218,20 +239,25 @@ func tags(s *jsonschema.Schema, tag reflect.StructTag) error {
 	})
 	take("minimum", bound(&rules.Minimum, rules))
 	take("maximum", bound(&rules.Maximum, rules))
-	take("minLength", count(&rules.MinLength, "string", rules))
-	take("maxLength", count(&rules.MaxLength, "string", rules))
-	take("minItems", count(&s.MinItems, "array", s))
-	take("maxItems", count(&s.MaxItems, "array", s))
+	take("minLength", count(&rules.MinLength, "a string", rules))
+	take("maxLength", count(&rules.MaxLength, "a string", rules))
+	take("minItems", count(&s.MinItems, "an array", s))
+	take("maxItems", count(&s.MaxItems, "an array", s))
 	text := func(to *string) func(string) error {
 		return func(text string) error {
 			if !hasType(rules, "string") {
-				return errors.New("the field is not a string")
+				return errors.New("the field is not a string: remove the tag")
 			}
 			*to = text
 			return nil
 		}
 	}
-	take("pattern", text(&rules.Pattern))
+	take("pattern", func(pattern string) error {
+		if _, err := regexp.Compile(pattern); err != nil {
+			return fmt.Errorf("correct the regular expression: %w", err)
+		}
+		return text(&rules.Pattern)(pattern)
+	})
 	take("format", text(&rules.Format))
 	take("default", func(text string) error {
 		v, err := valueOf(s, text)
@@ -259,7 +285,7 @@ func bound(to **float64, of *jsonschema.Schema) func(text string) error {
 		}
 		v, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			return errors.New("it must be a number")
+			return errors.New("write a number")
 		}
 		*to = &v
 		return nil
@@ -269,12 +295,12 @@ func bound(to **float64, of *jsonschema.Schema) func(text string) error {
 // count returns a function that sets a number of characters or items from a tag.
 func count(to **int, kind string, of *jsonschema.Schema) func(text string) error {
 	return func(text string) error {
-		if !hasType(of, kind) {
-			return fmt.Errorf("the field is not a %s", kind)
+		if _, name, _ := strings.Cut(kind, " "); !hasType(of, name) {
+			return fmt.Errorf("the field is not %s: remove the tag", kind)
 		}
 		v, err := strconv.Atoi(text)
 		if err != nil || v < 0 {
-			return errors.New("it must be a whole number, 0 or more")
+			return errors.New("write a whole number, 0 or more")
 		}
 		*to = &v
 		return nil
@@ -292,7 +318,7 @@ func valueOf(s *jsonschema.Schema, text string) (any, error) {
 	}
 	var v any
 	if err := json.Unmarshal([]byte(text), &v); err != nil {
-		return nil, errors.New("it must be JSON, because the field is not a string")
+		return nil, errors.New("write JSON, because the field is not a string")
 	}
 	return v, nil
 }

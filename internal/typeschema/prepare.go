@@ -57,7 +57,7 @@ func (t *Type) Decode(input []byte, into any) error {
 // Rejected returns the values of a valid input that their Go types reject, such as a text
 // that is not a UUID. The schema cannot describe such types completely.
 func (t *Type) Rejected(input []byte) []string {
-	if !t.rejects {
+	if !t.rejects && (!t.numbers || !hasLargeNumber(input)) {
 		return nil
 	}
 	err := t.Decode(input, reflect.New(t.goType).Interface())
@@ -65,6 +65,26 @@ func (t *Type) Rejected(input []byte) []string {
 		return nil
 	}
 	return strings.Split(err.Error(), "\n- ")
+}
+
+// hasLargeNumber reports whether the input may have a number that does not fit into 64 bits
+// or into a float32: one with 19 digits or with an exponent. A text that looks like such a
+// number counts too.
+func hasLargeNumber(input []byte) bool {
+	digits := 0
+	for _, b := range input {
+		switch {
+		case b >= '0' && b <= '9':
+			if digits++; digits >= 19 {
+				return true
+			}
+		case (b == 'e' || b == 'E') && digits > 0:
+			return true
+		default:
+			digits = 0
+		}
+	}
+	return false
 }
 
 // DropNulls removes properties that are null and not required, because they count as
@@ -113,7 +133,10 @@ func (n *node) refuses(value any, at string, faults []string) []string {
 	switch v := value.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			faults = n.below([]byte(name)).refuses(v[name], at+"/"+name, faults)
+			if why := n.rejectsKey(name); why != "" {
+				faults = append(faults, fmt.Sprintf("%s: the key %q is rejected: %s", at, name, why))
+			}
+			faults = n.below([]byte(name)).refuses(v[name], at+"/"+pointerEscapes.Replace(name), faults)
 		}
 	case []any:
 		for i := range v {
@@ -122,5 +145,26 @@ func (n *node) refuses(value any, at string, faults []string) []string {
 	}
 	return faults
 }
+
+// rejectsKey returns why the key type of a map rejects a key, or "".
+func (n *node) rejectsKey(name string) string {
+	if n.keys == nil {
+		return ""
+	}
+	data, err := json.Marshal(map[string]struct{}{name: {}})
+	if err == nil {
+		err = json.Unmarshal(data, reflect.New(reflect.MapOf(n.keys, reflect.TypeFor[struct{}]())).Interface())
+	}
+	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return "it does not fit the type " + n.keys.Kind().String()
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// pointerEscapes escapes a name for a JSON pointer.
+var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
 var timeType = reflect.TypeFor[time.Time]()

@@ -72,7 +72,7 @@ func (r *rewriter) at() string {
 	for _, p := range r.path {
 		b.WriteByte('/')
 		if p.name != nil {
-			b.Write(p.name)
+			_, _ = pointerEscapes.WriteString(&b, string(p.name)) // a strings.Builder does not fail
 		} else {
 			b.WriteString(strconv.Itoa(p.index))
 		}

@@ -29,16 +29,20 @@ type Type struct {
 	Checker  *Checker
 	root     *node
 	goType   reflect.Type
-	rejects  bool // some value inside is decoded by its own type, which may reject it
+	rejects  bool // some type inside may reject a value that the schema accepts
+	numbers  bool // a number inside may be too large for its type
 }
 
 // node is what decoding must know about a type.
 type node struct {
 	duration, integer bool
+	large             bool             // a number whose limits the schema does not have
 	decodes           reflect.Type     // set if the type decodes its JSON itself and may reject it
+	keys              reflect.Type     // set if the keys of the map are not strings
 	fields            map[string]*node // the fields of an object
 	required          map[string]bool
-	defaults          []filled // in the order of the fields
+	defaults          []filled // in the order of the fields, those of structs at the end
+	structs           []filled // the optional structs, which are not pointers
 	elem              *node    // the items of a list, or the values of a map
 	prepares          bool     // some value inside must be rewritten before decoding
 	fills             bool     // some value inside has a default
@@ -72,24 +76,28 @@ func For(t reflect.Type) (*Type, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t, err)
 	}
-	return &Type{Schema: s, Resolved: resolved, Checker: Compile(sent, true), root: n, goType: t, rejects: n.mayReject(make(map[*node]bool))}, nil
+	return &Type{
+		Schema: s, Resolved: resolved, Checker: Compile(sent, true), root: n, goType: t,
+		rejects: n.has(func(n *node) bool { return n.decodes != nil || n.keys != nil || n.duration }, make(map[*node]bool)),
+		numbers: n.has(func(n *node) bool { return n.large }, make(map[*node]bool)),
+	}, nil
 }
 
-// mayReject reports whether a type inside decodes its JSON itself.
-func (n *node) mayReject(seen map[*node]bool) bool {
+// has reports whether a node or a node inside it has the property.
+func (n *node) has(property func(*node) bool, seen map[*node]bool) bool {
 	if n == nil || seen[n] {
 		return false
 	}
 	seen[n] = true
-	if n.decodes != nil || n.duration {
+	if property(n) {
 		return true
 	}
 	for _, inner := range n.fields {
-		if inner.mayReject(seen) {
+		if inner.has(property, seen) {
 			return true
 		}
 	}
-	return n.elem.mayReject(seen)
+	return n.elem.has(property, seen)
 }
 
 // endless returns an error if a default contains itself without end.
@@ -191,7 +199,7 @@ func (b *builder) describe(t reflect.Type, at string) (*jsonschema.Schema, *node
 func own(t reflect.Type) (more map[string]any, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = fmt.Errorf("%s.JSONSchema panics: %v", t, v)
+			err = fmt.Errorf("%s.JSONSchema panics: %v: correct the method: it is called with the zero value of the type", t, v)
 		}
 	}()
 	value := reflect.New(t)
@@ -269,9 +277,10 @@ func (b *builder) plain(t reflect.Type, at string) (*jsonschema.Schema, *node, e
 	case reflect.Bool:
 		return &jsonschema.Schema{Type: "boolean"}, n, nil
 	case reflect.Float32, reflect.Float64:
+		n.large = true
 		return &jsonschema.Schema{Type: "number"}, n, nil
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
-		n.integer = true
+		n.integer, n.large = true, t.Bits() == 64
 		return integer(t), n, nil
 	case reflect.Interface:
 		if t.NumMethod() > 0 {
@@ -345,6 +354,9 @@ func (b *builder) dictionary(t reflect.Type, at string, n *node) (*jsonschema.Sc
 		return nil, nil, err
 	}
 	n.elem = elem
+	if t.Key().Kind() != reflect.String || reflect.PointerTo(t.Key()).Implements(textDecoder) {
+		n.keys = t.Key()
+	}
 	s := &jsonschema.Schema{Types: []string{"object", "null"}, AdditionalProperties: values}
 	switch key := t.Key(); {
 	case key.Kind() == reflect.String, reflect.PointerTo(key).Implements(textDecoder):
@@ -374,7 +386,7 @@ func (b *builder) object(t reflect.Type, at string) (*jsonschema.Schema, *node, 
 		return nil, nil, fmt.Errorf("%s: %w", at, err)
 	}
 	for _, f := range fields {
-		where := at + "." + f.name
+		where := at + "." + f.Name
 		property, n, err := b.property(f, where)
 		if err != nil {
 			return nil, nil, err
@@ -382,16 +394,18 @@ func (b *builder) object(t reflect.Type, at string) (*jsonschema.Schema, *node, 
 		s.Properties[f.name] = property
 		s.PropertyOrder = append(s.PropertyOrder, f.name)
 		d.node.fields[f.name] = n
+		key, err := json.Marshal(f.name)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", where, err)
+		}
 		switch {
 		case property.Default != nil:
-			key, err := json.Marshal(f.name)
-			if err != nil {
-				return nil, nil, fmt.Errorf("%s: %w", where, err)
-			}
 			d.node.defaults = append(d.node.defaults, filled{f.name, key, property.Default})
 		case !f.optional:
 			s.Required = append(s.Required, f.name)
 			d.node.required[f.name] = true
+		case f.Type.Kind() == reflect.Struct:
+			d.node.structs = append(d.node.structs, filled{f.name, key, json.RawMessage(`{}`)})
 		}
 	}
 	if d.used {
@@ -427,11 +441,36 @@ func (b *builder) name(t reflect.Type) string {
 	return name
 }
 
-// settle sets fills and prepares of all nodes.
+// settle adds the defaults of absent structs, and sets fills and prepares of all nodes.
 func (n *node) settle() {
+	for n.fillStructs(make(map[*node]bool)) { // repeat, because structs are nested
+	}
 	for changed := true; changed; { // repeat, because types may refer to each other
 		changed = n.settleOnce(make(map[*node]bool))
 	}
+}
+
+// fillStructs gives each optional struct with defaults inside the default {}, so that the
+// defaults apply if the struct is absent. A struct with required fields gets none, because
+// {} lacks them. It reports whether it changed a node.
+func (n *node) fillStructs(seen map[*node]bool) (changed bool) {
+	if n == nil || seen[n] {
+		return false
+	}
+	seen[n] = true
+	for _, inner := range append(slices.Collect(maps.Values(n.fields)), n.elem) {
+		changed = inner.fillStructs(seen) || changed
+	}
+	n.structs = slices.DeleteFunc(n.structs, func(f filled) bool {
+		inner := n.fields[f.name]
+		if len(inner.required) > 0 || len(inner.defaults) == 0 {
+			return false
+		}
+		n.defaults = append(n.defaults, f)
+		changed = true
+		return true
+	})
+	return changed
 }
 
 func (n *node) settleOnce(seen map[*node]bool) (changed bool) {

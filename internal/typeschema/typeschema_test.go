@@ -248,58 +248,6 @@ func TestInputsThatModelsSend(t *testing.T) {
 	}
 }
 
-// SPEC T-14
-func TestTypesThatCannotBeDescribed(t *testing.T) {
-	t.Parallel()
-	type inner struct {
-		List []struct{ F func() } `json:"list"`
-	}
-	for _, test := range []struct {
-		typ  reflect.Type
-		want []string
-	}{
-		{reflect.TypeFor[inner](), []string{"inner.list[].F", `json:"-"`}},
-		{reflect.TypeFor[struct{ C chan int }](), []string{"the input.C", `json:"-"`}},
-		{reflect.TypeFor[struct{ E error }](), []string{".E", "concrete type"}},
-		{reflect.TypeFor[struct{ M map[bool]int }](), []string{".M", "string key"}},
-		{reflect.TypeFor[struct{ S secretive }](), []string{".S", "JSONSchema() map[string]any", "NewRawTool"}},
-		{reflect.TypeFor[struct {
-			N int `minimum:"x"`
-		}](), []string{".N", `minimum:"x"`, "number"}},
-		{reflect.TypeFor[struct {
-			N string `minimum:"1"`
-		}](), []string{".N", "not a number"}},
-		{reflect.TypeFor[struct {
-			N int `enum:"1,two"`
-		}](), []string{".N", "JSON"}},
-		{reflect.TypeFor[struct {
-			N int `default:"11" maximum:"10"`
-		}](), []string{"maximum"}},
-		{reflect.TypeFor[struct {
-			N string `pattern:"("`
-		}](), []string{"pattern", "("}},
-		{reflect.TypeFor[struct{ *hidden }](), []string{"embedded pointer", "embed the struct itself"}},
-		{reflect.TypeFor[struct {
-			D time.Duration `minimum:"5"`
-		}](), []string{".D", "check the value in your function"}},
-		{reflect.TypeFor[struct {
-			At time.Time `json:"at,omitzero" default:"tomorrow"`
-		}](), []string{".at", `default:"tomorrow"`}},
-		{reflect.TypeFor[struct{ P Panics }](), []string{".P", "JSONSchema panics"}},
-	} {
-		_, err := typeschema.For(test.typ)
-		if err == nil {
-			t.Errorf("%s is described", test.typ)
-			continue
-		}
-		for _, want := range test.want {
-			if !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %v, want %q in it", test.typ, err, want)
-			}
-		}
-	}
-}
-
 type hidden struct {
 	ID int `json:"id"`
 }
@@ -519,8 +467,12 @@ func TestRandomTypes(t *testing.T) {
 		if accepts(typ, schema, string(changed)) != nil {
 			return
 		}
-		if err := typ.Decode(changed, reflect.New(s.typ).Interface()); err != nil && !strings.Contains(err.Error(), "is rejected") {
+		err = typ.Decode(changed, reflect.New(s.typ).Interface())
+		if err != nil && !strings.Contains(err.Error(), "is rejected") {
 			t.Fatalf("%s: the schema accepts %s, which does not decode: %v", s.typ, changed, err)
+		}
+		if rejected := typ.Rejected(changed); (rejected != nil) != (err != nil) {
+			t.Fatalf("%s: %s decodes with the error %v, but Rejected returns %q", s.typ, changed, err, rejected)
 		}
 	})
 }

@@ -55,6 +55,7 @@ type tokens struct {
 type assembly struct {
 	by      string            // Options.Provider or its default
 	names   map[string]string // original names of renamed tools, by new name
+	ignored []string          // see belay.Response
 	parts   []piece
 	stop    string
 	model   string
@@ -198,7 +199,7 @@ func (a *assembly) count(t tokens) {
 }
 
 func (a *assembly) response() *belay.Response {
-	r := &belay.Response{Usage: a.usage, Model: a.model}
+	r := &belay.Response{Usage: a.usage, Model: a.model, Ignored: a.ignored}
 	calls := 0
 	cut := stopReason(a.stop, 0) == belay.StopMaxTokens
 	for i := range a.parts {

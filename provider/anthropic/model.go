@@ -36,7 +36,8 @@ type Options struct {
 	MaxTokens int
 	// Thinking is how many tokens of a response may be thinking: at least 1,024, or
 	// [Adaptive]. The model thinks less, or not at all, if the limit on the response is too
-	// small. Defaults to no thinking.
+	// small. A turn without the budget has the diagnostic model.setting_ignored. Defaults to
+	// no thinking.
 	Thinking int
 	// Window is how many tokens a request and its response may have together. Defaults to
 	// the value in the built-in table.

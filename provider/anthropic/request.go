@@ -31,23 +31,29 @@ var (
 	endEmpty       = []byte(`]}`)
 )
 
-// body builds the body of a request. It also returns the original names of renamed tools.
-// The messages are last, so that a request begins with the bytes of the previous request,
-// except for cache marks.
-func (m *Model) body(req *belay.Request) (*wire.Body, map[string]string, error) {
+// sent is what the reader of a response must know about its request.
+type sent struct {
+	names   map[string]string // original names of renamed tools, by new name
+	ignored []string          // see belay.Response
+}
+
+// body builds the body of a request. The messages are last, so that a request begins with
+// the bytes of the previous request, except for cache marks.
+func (m *Model) body(req *belay.Request) (*wire.Body, sent, error) {
 	contents := make([]*content, 0, len(req.Messages))
 	for _, message := range req.Messages {
 		c, err := m.encoded(message)
 		if err != nil {
-			return nil, nil, err
+			return nil, sent{}, err
 		}
 		if len(c.blocks) > 0 {
 			contents = append(contents, c)
 		}
 	}
-	head, err := m.head(req, (m.thinking > 0 || req.Settings.Thinking > 0) && begunWithoutThinking(contents))
+	quiet := (m.thinking > 0 || req.Settings.Thinking > 0) && begunWithoutThinking(contents)
+	head, err := m.head(req, quiet)
 	if err != nil {
-		return nil, nil, err
+		return nil, sent{}, err
 	}
 	var marks []place
 	sign := mark
@@ -81,7 +87,7 @@ func (m *Model) body(req *belay.Request) (*wire.Body, map[string]string, error) 
 	} else {
 		b.Add(endEmpty)
 	}
-	return b, head.Names, nil
+	return b, sent{head.Names, m.ignored(req, quiet)}, nil
 }
 
 // addMarked adds the blocks of message i and its cache marks.

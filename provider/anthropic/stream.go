@@ -20,13 +20,13 @@ func (m *Model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.
 		attempt, cancel := context.WithCancel(ctx)
 		defer cancel()
 		to := wire.NewListener(yield)
-		answer, names, err := m.send(attempt, req, to)
+		answer, sent, err := m.send(attempt, req, to)
 		if err != nil {
 			to.Send(belay.Chunk{}, wire.UnlessDone(ctx, err))
 			return
 		}
 		defer func() { _ = answer.Body.Close() }()
-		a := assembly{by: m.encoder.provider.Value(), names: names}
+		a := assembly{by: m.encoder.provider.Value(), names: sent.names, ignored: sent.ignored}
 		if wire.IsWhole(answer) {
 			m.readWhole(ctx, answer, &a, to.Send)
 			return
@@ -81,25 +81,24 @@ func (m *Model) readWhole(ctx context.Context, answer *http.Response, a *assembl
 	}
 }
 
-// send sends a request. It returns the answer and the original names of renamed tools. The
-// caller must close the answer's body.
-func (m *Model) send(ctx context.Context, req *belay.Request, to *wire.Listener) (*http.Response, map[string]string, error) {
+// send sends a request and returns the answer. The caller must close the answer's body.
+func (m *Model) send(ctx context.Context, req *belay.Request, to *wire.Listener) (*http.Response, sent, error) {
 	if m.broken != nil {
-		return nil, nil, m.failures.Unusable(m.broken)
+		return nil, sent{}, m.failures.Unusable(m.broken)
 	}
 	if err := m.CheckSettings(req); err != nil {
-		return nil, nil, err
+		return nil, sent{}, err
 	}
-	body, names, err := m.body(req)
+	body, sent, err := m.body(req)
 	if err != nil {
-		return nil, nil, m.failures.New(belay.ModelInvalid, fmt.Errorf("the request cannot be encoded: %w", err))
+		return nil, sent, m.failures.New(belay.ModelInvalid, fmt.Errorf("the request cannot be encoded: %w", err))
 	}
 	answer, err := m.endpoint.Post(ctx, "v1/messages", body)
 	if err != nil {
-		return nil, nil, m.refused(err)
+		return nil, sent, m.refused(err)
 	}
 	if err := wire.Accept(answer, to); err != nil {
-		return nil, nil, m.failures.NotAResponse(answer, err)
+		return nil, sent, m.failures.NotAResponse(answer, err)
 	}
-	return answer, names, nil
+	return answer, sent, nil
 }

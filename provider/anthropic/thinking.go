@@ -1,8 +1,12 @@
 package anthropic
 
 import (
+	"cmp"
+	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/belay-run/belay"
 )
 
 // leastThinking is the smallest thinking budget that the service accepts.
@@ -20,6 +24,21 @@ func (m *Model) thinkingFor(thinking, bound int, quiet bool) *thinkingConfig {
 		return &thinkingConfig{Type: "enabled", BudgetTokens: budget, BlockBinding: m.binding()}
 	case m.binds: // this model always thinks, and block_binding is a field of thinkingConfig
 		return &thinkingConfig{Type: "adaptive", BlockBinding: m.binding()}
+	default:
+		return nil
+	}
+}
+
+// ignored returns why a request has no thinking budget although one is set, or nil.
+func (m *Model) ignored(req *belay.Request, quiet bool) []string {
+	thinking, bound := cmp.Or(req.Settings.Thinking, m.thinking), m.boundOf(req)
+	switch {
+	case thinking <= 0: // none, or Adaptive
+		return nil
+	case quiet:
+		return []string{"the thinking budget, because the turn began without thinking, and the service rejects a budget then; the next turn has it again"}
+	case min(thinking, bound-1) < leastThinking:
+		return []string{fmt.Sprintf("the thinking budget, because the response is limited to %d tokens: set MaxTokens to more than %d", bound, leastThinking)}
 	default:
 		return nil
 	}

@@ -2,6 +2,7 @@ package anthropic_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/belay-run/belay"
@@ -48,7 +49,8 @@ func TestThinkingBeginsWithATurn(t *testing.T) {
 		{"although not each of its steps has some", join(mine, further), true},
 		{"whatever turns before it had", join(begun, []*belay.Message{message(belay.RoleAssistant, belay.Text("A door."))}, mine), true},
 	} {
-		r := ask(t, server, model, &belay.Request{Messages: test.messages})
+		req := &belay.Request{Messages: test.messages}
+		r := ask(t, server, model, req)
 		var body struct {
 			Thinking json.RawMessage `json:"thinking"`
 		}
@@ -57,6 +59,45 @@ func TestThinkingBeginsWithATurn(t *testing.T) {
 		}
 		if thinks := body.Thinking != nil; thinks != test.thinks {
 			t.Errorf("%s: thinking is %s", test.rule, body.Thinking)
+		}
+		server.Script(providertest.Reply{})
+		response, err := answer(t, model, req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if told := strings.Join(response.Ignored, "; "); strings.Contains(told, "the turn began without thinking") == test.thinks {
+			t.Errorf("%s: the response says that these settings were ignored: %q", test.rule, told)
+		}
+	}
+}
+
+// A thinking budget that does not fit into the limit on the response is not sent, and the
+// response says so.
+//
+// SPEC L-12
+func TestThinkingBudgetWithoutRoom(t *testing.T) {
+	t.Parallel()
+	server := providertest.NewAnthropic(t, nil)
+	for _, test := range []struct {
+		rule                       string
+		thinking, bound, ofRequest int
+		want                       string
+	}{
+		{"there is room", 2000, 4000, 0, ""},
+		{"the budget is made smaller", 2000, 1500, 0, ""},
+		{"there is no room", 2000, 1000, 0, "the response is limited to 1000 tokens: set MaxTokens to more than 1024"},
+		{"the limit of the request counts", 2000, 4000, 1000, "the response is limited to 1000 tokens"},
+		{"an adaptive model has no budget", anthropic.Adaptive, 1000, 0, ""},
+		{"no thinking is wanted", 0, 1000, 0, ""},
+	} {
+		model := open(server, &anthropic.Options{Thinking: test.thinking, MaxTokens: test.bound})
+		server.Script(providertest.Reply{})
+		response, err := answer(t, model, &belay.Request{Messages: []*belay.Message{user("look")}, MaxTokens: test.ofRequest})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(response.Ignored, "; "); !strings.Contains(got, test.want) || (got == "") != (test.want == "") {
+			t.Errorf("%s: ignored is %q, want %q", test.rule, got, test.want)
 		}
 	}
 }

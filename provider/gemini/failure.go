@@ -70,7 +70,7 @@ func (m *Model) refused(err error) error {
 	said := saidBy(answer)
 	failed := m.failures.New(kindOf(answer.Status, said), said)
 	failed.Status = answer.Status
-	failed.RetryAfter = max(wire.ParseRetryAfter(answer.Header.Get("Retry-After"), time.Now()), said.retryAfter())
+	failed.RetryAfter = max(wire.RetryAfter(answer.Header, time.Now()), said.retryAfter())
 	return failed
 }
 

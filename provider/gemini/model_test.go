@@ -187,7 +187,13 @@ func TestCheckTools(t *testing.T) {
 			t.Errorf("%s: got %v, want the tool and %q", test.schema, err, test.want)
 		}
 	}
-	err := model.CheckTools([]belay.ToolDeclaration{{Name: "7up"}, {Name: "_7up_be39b1e745"}})
+	err := model.CheckTools([]belay.ToolDeclaration{{Name: "look", InputSchema: json.RawMessage(`[]`)}, {}, {Name: "wait", InputSchema: json.RawMessage(`{`)}})
+	for _, want := range []string{`tool "look": `, `tool "": it has no name`, `tool "wait": `} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("several bad tools: got %v, want %q", err, want)
+		}
+	}
+	err = model.CheckTools([]belay.ToolDeclaration{{Name: "7up"}, {Name: "_7up_be39b1e745"}})
 	if err == nil || !strings.Contains(err.Error(), `tool "_7up_be39b1e745"`) || !strings.Contains(err.Error(), `"7up"`) {
 		t.Errorf("names that would be one: got %v, want both of them", err)
 	}

@@ -101,29 +101,24 @@ func (m *Model) encodeHead(req *belay.Request, bound int) ([]byte, map[string]st
 }
 
 // declare translates the declarations of tools. The map has the original name of each
-// renamed tool, by its new name.
+// renamed tool, by its new name. The error lists every tool that cannot be declared.
 func declare(tools []belay.ToolDeclaration) ([]declaration, map[string]string, error) {
-	owners, renamed := make(map[string]string, len(tools)), map[string]string{}
-	declarations := make([]declaration, 0, len(tools))
-	for i := range tools {
-		t := &tools[i]
-		name := sentName(t.Name)
-		if owner, taken := owners[name]; taken {
-			return nil, nil, fmt.Errorf("tool %q: this tool would be sent to the service as %q, the same name as for tool %q: rename one of the two tools", t.Name, name, owner)
+	fitted, renamed, err := wire.Declare(tools, sentName, func(schema json.RawMessage) (json.RawMessage, error) {
+		if len(schema) == 0 {
+			return nil, nil
 		}
-		owners[name] = t.Name
-		if name != t.Name {
-			renamed[name] = t.Name
+		sent, err := sentSchema(schema)
+		if err != nil {
+			return nil, fmt.Errorf("input schema: %w", err)
 		}
-		d := declaration{Name: name, Description: t.Description}
-		if len(t.InputSchema) > 0 {
-			schema, err := sentSchema(t.InputSchema)
-			if err != nil {
-				return nil, nil, fmt.Errorf("tool %q: input schema: %w", t.Name, err)
-			}
-			d.Parameters = schema
-		}
-		declarations = append(declarations, d)
+		return sent, nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	declarations := make([]declaration, 0, len(fitted))
+	for i := range fitted {
+		declarations = append(declarations, declaration{Name: fitted[i].Name, Description: fitted[i].Description, Parameters: fitted[i].InputSchema})
 	}
 	return declarations, renamed, nil
 }

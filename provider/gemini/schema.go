@@ -15,8 +15,8 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// CheckTools returns an error for the first tool that cannot be declared to the service,
-// with the reason. A request with such a tool fails with the same error before it is sent.
+// CheckTools returns an error that lists the tools that cannot be declared to the service,
+// with the reasons. A request with such a tool fails with the same error before it is sent.
 func (m *Model) CheckTools(tools []belay.ToolDeclaration) error {
 	_, _, err := declare(tools)
 	return err

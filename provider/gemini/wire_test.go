@@ -252,6 +252,18 @@ func TestAnswersOutOfTheOrdinary(t *testing.T) {
 	}
 }
 
+// A gateway may say in milliseconds how long to wait.
+//
+// SPEC L-04
+func TestHowLongToWaitInMilliseconds(t *testing.T) {
+	t.Parallel()
+	body := errorBody(429, "RESOURCE_EXHAUSTED", "slow down")
+	_, err := answer(t, wild(t, 429, "application/json", body, "Retry-After-Ms", "1250"), hello())
+	if e := failureOf(t, err, belay.ModelRateLimited, "slow down"); e.RetryAfter != 1250*time.Millisecond {
+		t.Errorf("wait %v, want 1.25 s", e.RetryAfter)
+	}
+}
+
 // SPEC L-04
 func TestHowLongToWait(t *testing.T) {
 	t.Parallel()

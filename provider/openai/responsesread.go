@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/belay-run/belay"
@@ -79,7 +80,7 @@ func (r *responsesAssembly) event(raw wire.Event) ([]belay.Chunk, error) {
 		"response.reasoning_summary_part.added", "response.reasoning_summary_part.done", "response.reasoning_summary_text.done":
 		return nil, nil
 	case "response.function_call_arguments.done":
-		if n := len(r.pieces); n > 0 && r.pieces[n-1].kind == belay.PartCall && len(r.pieces[n-1].text) > 0 {
+		if !slices.ContainsFunc(r.pieces, func(p *piece) bool { return p.kind == belay.PartCall && len(p.text) == 0 }) {
 			return nil, nil // the event repeats the deltas
 		}
 	}

@@ -46,9 +46,12 @@ func (f *Failures) ReadList(ctx context.Context, answer *http.Response) ([]byte,
 	if err := NotAResponse(answer); err != nil {
 		return nil, f.NotAResponse(answer, err)
 	}
-	body, err := io.ReadAll(io.LimitReader(answer.Body, maxList))
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxList+1))
 	if err != nil {
 		return nil, UnlessDone(ctx, f.New(belay.ModelNetwork, fmt.Errorf("the list of models ended too early: %w", err)))
+	}
+	if len(body) > maxList {
+		return nil, f.New(belay.ModelServer, fmt.Errorf("the list of models is longer than %d MiB", maxList>>20))
 	}
 	return body, nil
 }

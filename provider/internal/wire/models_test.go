@@ -24,6 +24,7 @@ func TestModelNames(t *testing.T) {
 		{"a bare list may count", "application/json", ` [{"id":"a"}]`, true, []string{"a"}, ""},
 		{"a bare list may not count", "application/json", `[{"id":"a"}]`, false, nil, belay.ModelServer},
 		{"what is not JSON is the server's fault", "application/json", `<html>`, true, nil, belay.ModelServer},
+		{"a list that is too long is not cut", "application/json", `{"data":[{"id":"a"}]}` + strings.Repeat(" ", 16<<20), false, nil, belay.ModelServer},
 		{"a page is not a list", "text/html", `{"data":[]}`, true, nil, belay.ModelInvalid},
 	} {
 		names, err := f.ModelNames(t.Context(), answerOf(http.StatusOK, test.kind, strings.NewReader(test.body)), test.bare) //nolint:bodyclose // there is no connection to close

@@ -144,7 +144,7 @@ func (a *app) serve(cmd *cobra.Command, o *workerOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	agents, err := a.openHost(ctx, cmd, &o.run, store)
+	agents, err := a.openHost(ctx, cmd, &o.run, store, nil)
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
@@ -181,10 +181,10 @@ func (a *app) serve(cmd *cobra.Command, o *workerOptions) (err error) {
 }
 
 // openHost opens the host that makes the worker's agents. The host runs no background jobs,
-// because the worker does.
-func (a *app) openHost(ctx context.Context, cmd *cobra.Command, o *runOptions, store belay.Store) (*host.Host, error) {
+// because the worker does. A model replaces the one of the settings, if it is not nil.
+func (a *app) openHost(ctx context.Context, cmd *cobra.Command, o *runOptions, store belay.Store, model belay.Model) (*host.Host, error) {
 	opts := &host.Options{
-		Dir: a.dir, UserDir: a.userDir, Environ: a.environ, MCP: a.mcp, Hooks: a.hooks, Store: store, NoJobs: true,
+		Dir: a.dir, UserDir: a.userDir, Environ: a.environ, MCP: a.mcp, Hooks: a.hooks, Store: store, Model: model, NoJobs: true,
 		Notify: func(n host.Notice) { a.showAssembly(assembly.Notice(n)) },
 	}
 	if a.debug {

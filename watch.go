@@ -120,6 +120,11 @@ func newWatcher(a *Agent, opts *WatchOptions) *watcher {
 func (es *Events) add(one *watcher) {
 	es.mu.Lock()
 	defer es.mu.Unlock()
+	es.addLocked(one)
+}
+
+// addLocked is add for a caller that holds es.mu.
+func (es *Events) addLocked(one *watcher) {
 	es.all = append(slices.Clip(es.all), one)
 	es.count.Store(int32(len(es.all)))
 }
@@ -210,6 +215,7 @@ type watcher struct {
 	gone     chan struct{} // closed when it no longer watches
 	stored   atomic.Int64  // the last message that was stored while it watches
 	changed  atomic.Bool   // the stored session may have changed: see storedWatch.follow
+	follows  bool          // it wants the events of other processes; Events.mu guards it
 
 	mu      sync.Mutex
 	waiting []Event
@@ -236,6 +242,17 @@ func (w *watcher) put(e *Event, force bool) (room <-chan struct{}) {
 	w.waiting = append(w.waiting, *e)
 	w.rouse()
 	return nil
+}
+
+// miss adds to the number of events that were lost.
+func (w *watcher) miss(events int) {
+	if events <= 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.missed += events
+	w.rouse()
 }
 
 // rouse wakes the watcher.

@@ -18,6 +18,7 @@ type Events struct {
 	mu      sync.Mutex
 	all     []*watcher
 	running map[string]int // how many turns run in this process, by session; only if shared
+	share   *sharing       // the running call of Share, or nil
 }
 
 // NewEvents returns an Events for several agents.
@@ -28,7 +29,7 @@ func NewEvents() *Events { return &Events{shared: true, running: make(map[string
 //
 // With WatchOptions.After, Watch also yields the stored events of turns that other processes
 // run, if the store is a [TurnStore]. Deltas and other events that are not stored come only
-// from turns of this process. Watch yields an error if the session is deleted, or if the
+// from turns of this process, and from processes that [Events.Share] connects. Watch yields an error if the session is deleted, or if the
 // store is closed or unreachable for 30 seconds.
 func (es *Events) Watch(ctx context.Context, store Store, opts *WatchOptions) iter.Seq2[Event, error] {
 	if opts != nil && opts.After != "" {
@@ -43,13 +44,24 @@ func (es *Events) enter(session string) {
 	es.mu.Lock()
 	defer es.mu.Unlock()
 	es.running[session]++
+	if es.share != nil {
+		es.share.begin(session)
+	}
 }
 
 func (es *Events) leave(session string) {
 	es.mu.Lock()
-	defer es.mu.Unlock()
+	var relay *watcher
 	if es.running[session]--; es.running[session] == 0 {
 		delete(es.running, session)
+		if es.share != nil {
+			relay = es.share.relays[session]
+			delete(es.share.relays, session)
+		}
+	}
+	es.mu.Unlock()
+	if relay != nil {
+		es.remove(relay)
 	}
 }
 
@@ -72,6 +84,7 @@ const (
 func (s *storedWatch) follow(store TurnStore, w *watcher) (stop func()) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	s.failed = make(chan error, 1)
+	stopFollowing := s.source.addFollower(w)
 	var following sync.WaitGroup
 	following.Go(func() { // ends when stop is called, or with an error
 		var since time.Time // when the store became unreachable; zero: it is reachable
@@ -104,6 +117,7 @@ func (s *storedWatch) follow(store TurnStore, w *watcher) (stop func()) {
 	})
 	return func() {
 		cancel()
+		stopFollowing()
 		following.Wait()
 	}
 }

@@ -3,6 +3,8 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"iter"
+	"sync"
 	"testing"
 	"time"
 
@@ -169,5 +171,145 @@ func TestRequeue(t *testing.T) {
 	stop()
 	if err := <-ran; err != nil {
 		t.Error(err)
+	}
+}
+
+// slowly is a model that sends deltas one by one, each after a signal.
+type slowly struct{ deltas chan string }
+
+func (m slowly) Stream(ctx context.Context, _ *belay.Request) iter.Seq2[belay.Chunk, error] {
+	return func(yield func(belay.Chunk, error) bool) {
+		var all string
+		for {
+			select {
+			case text, more := <-m.deltas:
+				if !more {
+					yield(belay.Chunk{Response: &belay.Response{Parts: []belay.Part{belay.Text(all)}, StopReason: belay.StopEnd}}, nil)
+					return
+				}
+				all += text
+				if !yield(belay.Chunk{Text: text}, nil) {
+					return
+				}
+			case <-ctx.Done():
+				yield(belay.Chunk{}, context.Cause(ctx))
+				return
+			}
+		}
+	}
+}
+
+// A watcher in another process gets the deltas of a turn while it runs, also if it comes in
+// the middle of the turn, and every stored event once.
+//
+// SPEC V-03
+func TestDeltasOfOtherProcesses(t *testing.T) {
+	t.Parallel()
+	path := newFile(t)
+	here, there := openFile(t, path), openFile(t, path)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	running, watching := belay.NewEvents(), belay.NewEvents()
+	var sharing sync.WaitGroup
+	sharing.Go(func() { running.Share(ctx, here) })
+	sharing.Go(func() { watching.Share(ctx, there) })
+	m := slowly{make(chan string)}
+	agent := newAgent(t, m, belay.Options{Store: here, Events: running})
+	turn := make(chan error, 1)
+	go func() {
+		_, err := agent.Session("s").Turn(ctx, "talk")
+		turn <- err
+	}()
+	m.deltas <- "before "
+	seen := make(chan belay.Event, 1000)
+	go func() {
+		defer close(seen)
+		for e, err := range watching.Watch(ctx, there, &belay.WatchOptions{Session: "s", After: "0"}) {
+			if _, missed := errors.AsType[*belay.MissedError](err); err != nil && !missed {
+				t.Errorf("watch: %v", err)
+				return
+			}
+			seen <- e
+			if e.Kind == belay.EventTurnEnd {
+				return
+			}
+		}
+	}()
+	// The other process announces its watcher, which takes a moment. Until then deltas are
+	// lost, so the model repeats one until it arrives.
+	kinds := map[belay.EventKind]int{}
+	until := func(delta string, repeated <-chan time.Time) {
+		m.deltas <- delta
+		for {
+			select {
+			case <-repeated:
+				m.deltas <- delta
+			case e := <-seen:
+				if kinds[e.Kind]++; e.Kind == belay.EventTextDelta && e.Text == delta {
+					return
+				}
+			case <-ctx.Done():
+				t.Fatalf("the delta %q of the other process does not arrive", delta)
+			}
+		}
+	}
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	until("again ", again.C)
+	until("last", nil)
+	close(m.deltas)
+	var end *belay.Turn
+	for e := range seen {
+		kinds[e.Kind]++
+		end = e.End
+	}
+	if err := <-turn; err != nil {
+		t.Fatal(err)
+	}
+	if kinds[belay.EventTurnStart] != 1 || kinds[belay.EventModelResponse] != 1 || kinds[belay.EventTurnEnd] != 1 || end.Reason != belay.EndTurn {
+		t.Errorf("the watcher saw %v, and the end %+v, want each stored event once", kinds, end)
+	}
+	cancel()
+	sharing.Wait()
+}
+
+// Nothing is sent about a turn that no other process watches.
+//
+// SPEC V-03
+func TestTurnsThatNobodyWatchesSendNothing(t *testing.T) {
+	t.Parallel()
+	path := newFile(t)
+	here, there := openFile(t, path), openFile(t, path)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	received := make(chan []string, 1)
+	messages := there.Broadcasts(ctx)
+	go func() {
+		var all []string
+		for message := range messages {
+			if all = append(all, message); message == "end" {
+				break
+			}
+		}
+		received <- all
+	}()
+	events := belay.NewEvents()
+	sharing, stop := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		events.Share(sharing, here)
+		close(done)
+	}()
+	agent := newAgent(t, model{}, belay.Options{Store: here, Events: events})
+	if _, err := agent.Session("s").Turn(ctx, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	<-done
+	if err := here.Broadcast(ctx, "end"); err != nil {
+		t.Fatal(err)
+	}
+	if all := <-received; len(all) != 1 {
+		t.Errorf("the other process got %q, want only the message that ends the test", all)
 	}
 }

@@ -24,6 +24,9 @@ const feedPoll = time.Second
 // machines that share a store may differ by this much.
 const feedOverlap = 10 * time.Second
 
+// mostSeen is how many sessions the feed remembers.
+const mostSeen = 50_000
+
 // mostSnapshot is the maximum number of sessions in a snapshot.
 const mostSnapshot = 500
 
@@ -58,6 +61,7 @@ type feed struct {
 	mu        sync.Mutex
 	followers map[*follower]bool
 	stop      context.CancelFunc // nil: nobody follows
+	ready     chan struct{}      // closed when the reader has read the store once
 }
 
 // feedReader reads the store for a feed. Only its goroutine uses it.
@@ -68,6 +72,7 @@ type feedReader struct {
 	labels  map[string]map[string]string // of each session
 	pending map[string]belay.Approval
 	read    time.Time // the last time the store was read
+	ready   chan struct{}
 }
 
 // follower is one client.
@@ -101,8 +106,13 @@ func allEvents(ctx context.Context, s *Server, q *request, in *allEventsIn) erro
 	}
 	return s.streamEvents(ctx, q, func(ctx context.Context, send func(frame) bool) error {
 		f := &follower{token: q.token, events: make(chan frame, mostWaiting)}
-		s.feed.follow(f) // before the snapshot is read, so that nothing is missed
+		ready := s.feed.follow(f)
 		defer s.feed.leave(f)
+		select {
+		case <-ready: // changes from now on are sent, so the snapshot that is read next misses nothing
+		case <-ctx.Done():
+			return nil
+		}
 		began := time.Now()
 		first, err := s.snapshot(ctx, q, since)
 		if err != nil {
@@ -176,17 +186,19 @@ func feedEventOf(info *belay.SessionInfo) feedEvent {
 	return e
 }
 
-// follow adds a client. The first client starts the reader.
-func (f *feed) follow(one *follower) {
+// follow adds a client. The first client starts the reader. The returned channel is closed
+// when the client gets all changes.
+func (f *feed) follow(one *follower) <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.followers[one] = true
 	if f.stop != nil {
-		return
+		return f.ready
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	f.stop = cancel
-	go (&feedReader{feed: f, labels: make(map[string]map[string]string)}).run(ctx) // ends when the last client leaves
+	f.stop, f.ready = cancel, make(chan struct{})
+	go (&feedReader{feed: f, labels: make(map[string]map[string]string), ready: f.ready}).run(ctx) // ends when the last client leaves
+	return f.ready
 }
 
 // leave removes a client. The last client stops the reader.
@@ -237,30 +249,37 @@ func (f *feedReader) run(ctx context.Context) {
 	}
 }
 
-// poll reads the sessions that changed, and the pending approvals. It sends an event for each
-// difference to the last time.
+// poll reads the sessions that changed, and then the pending approvals. It sends an event for
+// each difference to the last time, those of approvals first. So a client learns of a decision
+// before it learns how the turn went on.
 func (f *feedReader) poll(ctx context.Context) error {
 	now := time.Now()
-	first := f.seen == nil
-	if first {
-		f.seen, f.pending = make(map[string]string), make(map[string]belay.Approval)
+	first := f.read.IsZero()
+	if first || len(f.seen) > mostSeen { // a forgotten session that changes counts as new
+		f.seen = make(map[string]string)
+		clear(f.labels)
 	}
+	var changed []belay.SessionInfo
 	for info, err := range f.s.store.Sessions(ctx, belay.SessionFilter{}) {
 		if err != nil {
 			return err
 		}
-		if info.Changed.Before(f.read.Add(-feedOverlap)) || first && len(f.seen) >= mostSnapshot {
+		if info.Changed.Before(f.read.Add(-feedOverlap)) || first && len(changed) >= mostSnapshot {
 			break // the last changed sessions come first
 		}
-		if inspect.IsChild(info.ID) {
-			continue
+		if !inspect.IsChild(info.ID) {
+			changed = append(changed, info)
 		}
-		f.session(&info, first, now)
 	}
 	if err := f.approvals(ctx, first, now); err != nil {
 		return err
 	}
-	f.read = now
+	for i := range changed {
+		f.session(&changed[i], first, now)
+	}
+	if f.read = now; first {
+		close(f.ready)
+	}
 	return nil
 }
 

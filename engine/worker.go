@@ -102,7 +102,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	working, stopJobs := context.WithCancel(ctx)
 	defer jobs.Wait()
 	defer stopJobs()
-	jobs.Go(func() { w.work(working) }) // ends before Run returns
+	jobs.Go(func() { w.work(working) })       // ends before Run returns
+	jobs.Go(func() { w.hearAborts(working) }) // likewise
 
 	yield := make(chan struct{})
 	// A turn does not end when ctx ends. Another worker continues it.

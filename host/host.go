@@ -162,6 +162,14 @@ func (h *Host) Watch(ctx context.Context, opts *belay.WatchOptions) iter.Seq2[be
 	return h.events.Watch(ctx, h.store, opts)
 }
 
+// Share exchanges the events of running turns with other processes that use the store, until
+// ctx ends: see [belay.Events.Share]. It returns at once if the store cannot carry messages.
+func (h *Host) Share(ctx context.Context) {
+	if bus, ok := h.store.(belay.BusStore); ok {
+		h.events.Share(ctx, bus)
+	}
+}
+
 // Project describes the hooks, skills, agents and models of the project. Package serve uses
 // it.
 func (h *Host) Project() *inspect.Project {

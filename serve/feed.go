@@ -225,7 +225,7 @@ func (f *feed) missedBy(one *follower) int {
 func (f *feedReader) run(ctx context.Context) {
 	stirred := make(chan struct{}, 1)
 	go func() { // ends with ctx
-		for e := range f.s.source.Watch(ctx, nil) {
+		for e := range f.s.host.Watch(ctx, nil) {
 			if slices.Contains(feedEventKinds, string(e.Kind)) && e.Depth == 0 {
 				select {
 				case stirred <- struct{}{}:

@@ -45,6 +45,7 @@ const patience = time.Minute
 //	call TOOL INPUT    calls a tool, one in each step
 //	talk N             sends N deltas
 //	block              waits until the test closes gate
+//	chatter            sends a delta every 10 ms until the test closes gate
 //	anything else      is repeated
 type model struct {
 	gate  chan struct{} // closed: "block" no longer waits
@@ -75,6 +76,19 @@ func (m *model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.
 				fmt.Sscan(talk, &count)
 				for range count {
 					if !yield(belay.Chunk{Text: strings.Repeat("x", 1000)}, nil) {
+						return
+					}
+				}
+			}
+			for line == "chatter" {
+				select {
+				case <-m.gate:
+					line = ""
+				case <-ctx.Done():
+					yield(belay.Chunk{}, context.Cause(ctx))
+					return
+				case <-time.After(10 * time.Millisecond): // a model needs time for a word
+					if !yield(belay.Chunk{Text: "word "}, nil) {
 						return
 					}
 				}

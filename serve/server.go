@@ -58,7 +58,6 @@ type Server struct {
 	opts    Options
 	host    *host.Host
 	store   Store
-	source  source // the events of sessions
 	project *inspect.Project
 	worker  *engine.Worker // nil: other processes run the turns
 	log     *slog.Logger
@@ -79,7 +78,7 @@ func New(h *host.Host, opts *Options) (*Server, error) {
 	if !ok {
 		return nil, fmt.Errorf("new server: a store of type %T has no queue of turns: use store/sqlite or store/postgres", h.Store())
 	}
-	s := &Server{opts: *opts, host: h, store: store, source: h, project: h.Project(), draining: make(chan struct{}), failed: newFailedLogins()}
+	s := &Server{opts: *opts, host: h, store: store, project: h.Project(), draining: make(chan struct{}), failed: newFailedLogins()}
 	s.opts.MaxBody = cmp.Or(s.opts.MaxBody, 1<<20)
 	s.opts.Connections = cmp.Or(s.opts.Connections, 4096)
 	s.opts.Grace = cmp.Or(s.opts.Grace, 30*time.Second)
@@ -259,6 +258,13 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	go func() { served <- server.Serve(limitListener(listener, s.opts.Connections)) }() // ends with Shutdown
 	working, stop := context.WithCancel(ctx)
 	defer stop()
+	sharing, endShare := context.WithCancel(context.WithoutCancel(ctx))
+	shared := make(chan struct{})
+	go func() { // ends with endShare
+		defer close(shared)
+		s.host.Share(sharing)
+	}()
+	defer func() { endShare(); <-shared }()
 	go func() { // ends when all turns have ended or are handed over
 		if s.worker == nil {
 			worked <- nil

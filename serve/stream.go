@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"net/http"
 	"regexp"
 	"time"
@@ -147,14 +146,6 @@ type sessionEventsIn struct {
 // validPosition matches the positions of events: see belay.Event.Position.
 var validPosition = regexp.MustCompile(`^[0-9]{1,18}(-[0-9]{1,9}|-end-[0-9]{1,18}-[a-z_]{1,40})?$`)
 
-// A source yields the events of a session after a position: stored events of all
-// processes, and events that are not stored, such as deltas, as far as the source has them.
-// host.Host has those of the turns that this process runs. A source that also has the deltas
-// of workers on other machines can replace it.
-type source interface {
-	Watch(ctx context.Context, opts *belay.WatchOptions) iter.Seq2[belay.Event, error]
-}
-
 func sessionEvents(ctx context.Context, s *Server, q *request, in *sessionEventsIn) error {
 	info, err := s.session(ctx, q, in.Session)
 	if err != nil {
@@ -168,7 +159,7 @@ func sessionEvents(ctx context.Context, s *Server, q *request, in *sessionEvents
 		return problem(http.StatusBadRequest, codes.CursorInvalid, "the position %.80q is invalid: use the id of an event", after)
 	}
 	return s.streamEvents(ctx, q, func(ctx context.Context, send func(frame) bool) error {
-		for e, err := range s.source.Watch(ctx, &belay.WatchOptions{Session: info.ID, After: after, Buffer: mostWaiting}) {
+		for e, err := range s.host.Watch(ctx, &belay.WatchOptions{Session: info.ID, After: after, Buffer: mostWaiting}) {
 			if m, ok := errors.AsType[*belay.MissedError](err); ok {
 				if !send(frame{event: eventMissed, data: missed{m.Missed}}) {
 					return nil

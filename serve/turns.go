@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/engine"
 	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/host"
 	"github.com/belay-run/belay/internal/inspect"
@@ -107,7 +108,7 @@ func (s *Server) await(ctx context.Context, session, queued, after string) (*tur
 	}()
 	mine, text := "", ""
 	var usage belay.Usage
-	for e, err := range s.source.Watch(ctx, &belay.WatchOptions{Session: session, After: after}) {
+	for e, err := range s.host.Watch(ctx, &belay.WatchOptions{Session: session, After: after}) {
 		if _, missed := errors.AsType[*belay.MissedError](err); missed {
 			continue // only deltas are dropped: stored events come from the store
 		}
@@ -191,7 +192,9 @@ func abortTurn(ctx context.Context, s *Server, q *request, in *sessionIn) (inspe
 	case open == nil:
 		return inspect.Session{}, problem(http.StatusConflict, codes.TurnNone, "the session has no open turn")
 	case info.Held:
-		return inspect.Session{}, problem(http.StatusConflict, codes.TurnElsewhere, "another process runs this turn: send the request to the server that runs it, or stop the worker")
+		if err := s.abortElsewhere(ctx, info, by); err != nil {
+			return inspect.Session{}, err
+		}
 	case s.worker == nil:
 		return inspect.Session{}, problem(http.StatusConflict, codes.TurnElsewhere, "this server runs no turns, so it cannot end this one: use `belay resume %s --abandon`", info.ID)
 	default:
@@ -200,6 +203,36 @@ func abortTurn(ctx context.Context, s *Server, q *request, in *sessionIn) (inspe
 		}
 	}
 	return readSession(ctx, s, q, in)
+}
+
+// abortPatience is how long abortElsewhere waits for the other process.
+const abortPatience = 10 * time.Second
+
+// abortElsewhere asks the worker in another process to abort the turn, and waits for its end.
+func (s *Server) abortElsewhere(ctx context.Context, info belay.SessionInfo, by error) error {
+	silent := problem(http.StatusConflict, codes.TurnElsewhere, "another process runs this turn, and it has not ended the turn within %s: a turn of `belay run` or `belay chat` can be aborted only there", abortPatience)
+	bus, ok := s.store.(belay.BusStore)
+	if !ok {
+		return silent
+	}
+	waiting, cancel := context.WithTimeout(ctx, abortPatience)
+	defer cancel()
+	changes := s.store.Changes(waiting, info.ID)
+	if err := engine.Abort(waiting, bus, info.ID, by.Error()); err != nil {
+		return err
+	}
+	for now, err := range changes {
+		if err != nil {
+			break
+		}
+		if now.State.Turn == nil || now.State.Turn.ID != info.State.Turn.ID {
+			return nil
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return silent
 }
 
 // abandon ends a turn that no process runs.

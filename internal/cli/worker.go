@@ -166,10 +166,13 @@ func (a *app) serve(cmd *cobra.Command, o *workerOptions) (err error) {
 	})()
 	a.remarkf("%s", a.onErr.dim(fmt.Sprintf("working in %s on %s", settings.Project, config.MaskDSN(settings.Store))))
 	working, stop := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
 	defer stop()
+	sharing, endShare := context.WithCancel(context.WithoutCancel(ctx)) // turns that are handed over still have events
+	defer endShare()
+	watching.Go(func() { agents.Share(sharing) })
 	if o.once {
-		var watching sync.WaitGroup
-		defer watching.Wait()
 		watching.Go(func() { // ends when nothing is due, or when the worker ends
 			defer stop()
 			a.untilIdle(working, store, &left)

@@ -39,12 +39,13 @@ type Agent struct {
 	intercepts atomic.Pointer[[]*Interceptor]
 	store      Store
 	queue      *ownQueue // nil if the agent has a store, or if Options.Runtime has a queue
-	// riding says that Belay stores the records of hook runs in the commits of the turn.
-	// It is false for a journal in memory, which needs no second copy.
-	riding   bool
-	serial   string // distinguishes the turns of this agent from those of others
-	turns    atomic.Uint64
-	watchers watchers
+	// riding says that the records of hook runs are stored in the commits of the turn. It
+	// is false for a journal in memory, where this would be a useless copy.
+	riding bool
+	serial string // distinguishes the turns of this agent from those of others
+	turns  atomic.Uint64
+	events *Events
+	ending chan struct{} // closed when the agent begins to close: turns no longer wait for watchers
 
 	mu       sync.Mutex
 	sessions map[string]*Session
@@ -98,7 +99,7 @@ func makeAgent(ctx context.Context, model Model, opts *Options) (*Agent, error) 
 	if model == nil {
 		return nil, errors.New("new agent: the model is nil: pass a model to New")
 	}
-	a := &Agent{model: named(model), sessions: make(map[string]*Session), done: make(chan struct{}), watchers: watchers{ending: make(chan struct{})}, serial: "-" + strings.ToLower(rand.Text()[:5])}
+	a := &Agent{model: named(model), sessions: make(map[string]*Session), done: make(chan struct{}), ending: make(chan struct{}), serial: "-" + strings.ToLower(rand.Text()[:5])}
 	if opts != nil {
 		a.opts = *opts
 		a.opts.Scope = slices.Clone(opts.Scope)
@@ -109,6 +110,9 @@ func makeAgent(ctx context.Context, model Model, opts *Options) (*Agent, error) 
 	a.store = a.opts.Store
 	if a.store == nil {
 		a.store = newTransientStore()
+	}
+	if a.events = a.opts.Events; a.events == nil {
+		a.events = new(Events)
 	}
 	if err := a.makeRuntime(); err != nil {
 		return nil, fmt.Errorf("new agent: %w", err)
@@ -246,7 +250,7 @@ func (a *Agent) end(ctx context.Context, endExtensions func(ctx context.Context)
 	if closed {
 		return nil
 	}
-	close(a.watchers.ending)
+	close(a.ending)
 	defer close(a.done)
 	var problems []error
 	for _, s := range a.open() {

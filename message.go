@@ -48,6 +48,9 @@ type Message struct {
 	// PreModifiedText is the text that the user typed, if a hook or a directive rewrote it.
 	// Nil means that nothing was rewritten.
 	PreModifiedText *string `json:"pre_modified_text,omitempty"`
+	// Queued is the id of the [QueuedTurn] that this user message comes from. It is empty if
+	// the message was not queued.
+	Queued string `json:"queued,omitempty"`
 	// IsSkillInjection marks a message that a skill injected in front of a user message.
 	IsSkillInjection bool `json:"is_skill_injection,omitempty"`
 	// IsCompaction marks a summary. Keep is the Seq of the first message before the

@@ -43,6 +43,9 @@ type Options struct {
 	// process. The stored choice does not change. Use OwnModelFirst if the user chose the
 	// model for this run only. Defaults to false.
 	OwnModelFirst bool
+	// Events gets the agent's events. Set the same value in several agents to watch them
+	// together. Defaults to a value of the agent's own.
+	Events *Events
 	// Hooks are installed before the first turn. Defaults to none.
 	Hooks []hook.Subscription
 	// Runtime has the settings of the hook runtime. If the store has a journal and a queue,

@@ -84,6 +84,15 @@ type TurnStore interface {
 	Changes(ctx context.Context, session string) iter.Seq2[SessionInfo, error]
 }
 
+// RequeueStore is a TurnStore that can queue an open turn.
+type RequeueStore interface {
+	TurnStore
+	// Requeue makes the open turn of a session due, so that a worker resumes it. Unlike
+	// Wake, it also queues a turn that was not queued before. It uses Session, Agent and
+	// Model of turn. It returns ErrNotFound if the session does not exist.
+	Requeue(ctx context.Context, turn DueTurn) error
+}
+
 // Never is a time for Settle: the turn is due only after Wake.
 var Never = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
 

@@ -85,6 +85,10 @@ func (s *Session) newTurn(ctx context.Context) (*turn, error) {
 // panics or calls runtime.Goexit.
 func (t *turn) run(how func(*turn) EndReason) {
 	defer func() { <-t.session.slot }()
+	if events := t.agent.events; events.shared {
+		events.enter(t.session.id)
+		defer events.leave(t.session.id)
+	}
 	defer t.recoverPanic(t.report)
 	defer t.recoverPanic(t.finish)
 	t.snap = t.agent.hooks.Snapshot()

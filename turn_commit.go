@@ -69,7 +69,7 @@ func (t *turn) store() (err error) {
 	s.last += int64(len(messages))
 	if now := settledUntil(c.State, s.last); now != s.stored.Load() {
 		s.stored.Store(now)
-		t.agent.watchers.tellStored(s.id, now)
+		t.agent.events.tellStored(s.id, now)
 	}
 	if c.Amended != nil { // make a new slice: others may still read the old one
 		s.messages = slices.Clone(s.messages)

@@ -44,7 +44,7 @@ func (t *turn) forward(e *Event) {
 	e.Seq = t.session.seq
 	var full []*watcher
 	if !t.watchedByParent() {
-		full = t.agent.watchers.publish(t.session.id, e)
+		full = t.agent.events.publish(t.agent, t.session.id, e)
 	}
 	if t.outbox.stream != nil {
 		select {
@@ -70,5 +70,5 @@ func (t *turn) watchedByParent() bool {
 
 // hasAudience reports whether anybody gets the events of the turn.
 func (t *turn) hasAudience() bool {
-	return !t.outbox.silent && (t.outbox.stream != nil || t.agent.watchers.count.Load() > 0)
+	return !t.outbox.silent && (t.outbox.stream != nil || t.agent.events.count.Load() > 0)
 }

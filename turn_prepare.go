@@ -19,6 +19,7 @@ func (t *turn) soFar() soFar { return soFar{Policy: t.state.Policy, Context: t.s
 func (t *turn) prepare(text string, parts []Part) EndReason {
 	said := &t.room.said
 	*said = submit(text, parts)
+	said.queued = t.queue.id
 	for _, stage := range stages {
 		end := stage(t, said)
 		if (end != "" || said.reply != nil) && t.state.Text == "" {
@@ -49,7 +50,7 @@ type submitted struct {
 	by          string          // who replied
 	halted      bool            // a call of a directive ended the turn; t.end says why
 	failure     error           // likewise: a hook at tool.post failed closed
-	made        []directMade    // the calls of RunTool so far
+	queued      string          // the id of the queued turn; see Message.Queued
 }
 
 // submit joins all texts of the message into one, so that hooks and directives see the
@@ -299,6 +300,7 @@ func (said *submitted) messages(messages []*Message, context []ContextEntry) []*
 	if said.text != said.typed {
 		user.PreModifiedText = &said.typed
 	}
+	user.Queued = said.queued
 	messages = append(messages, user)
 	if parts := contextParts(context); len(parts) > 0 {
 		messages = append(messages, &Message{Role: RoleUser, Kind: KindContext, Parts: parts})

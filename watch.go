@@ -69,14 +69,19 @@ func (a *Agent) Watch(ctx context.Context, opts *WatchOptions) iter.Seq2[Event, 
 // watch is like Watch, but it ends when the channel last is closed and no event is waiting.
 func (a *Agent) watch(ctx context.Context, last <-chan struct{}, opts *WatchOptions) iter.Seq2[Event, error] {
 	if opts != nil && opts.After != "" {
-		return a.watchStored(ctx, last, opts)
+		return a.events.watchStored(ctx, a, a.store, last, opts)
 	}
-	w := newWatcher(opts)
-	a.watchers.add(w)
-	stop := context.AfterFunc(ctx, func() { a.watchers.remove(w) })
+	return a.events.watch(ctx, a, last, opts)
+}
+
+// watch yields the events of an agent, or of all agents if a is nil.
+func (es *Events) watch(ctx context.Context, a *Agent, last <-chan struct{}, opts *WatchOptions) iter.Seq2[Event, error] {
+	w := newWatcher(a, opts)
+	es.add(w)
+	stop := context.AfterFunc(ctx, func() { es.remove(w) })
 	return func(yield func(Event, error) bool) {
 		defer stop()
-		defer a.watchers.remove(w)
+		defer es.remove(w)
 		for {
 			events, missed := w.take()
 			if missed > 0 && (ctx.Err() != nil || !yield(Event{}, &MissedError{missed})) {
@@ -103,9 +108,9 @@ func (a *Agent) watch(ctx context.Context, last <-chan struct{}, opts *WatchOpti
 	}
 }
 
-// newWatcher makes a watcher from the options.
-func newWatcher(opts *WatchOptions) *watcher {
-	w := &watcher{wake: make(chan struct{}, 1), gone: make(chan struct{}), size: 256}
+// newWatcher makes a watcher of an agent, or of all agents if a is nil.
+func newWatcher(a *Agent, opts *WatchOptions) *watcher {
+	w := &watcher{agent: a, wake: make(chan struct{}, 1), gone: make(chan struct{}), size: 256}
 	if opts != nil {
 		w.session = opts.Session
 		if opts.Buffer != 0 {
@@ -116,46 +121,43 @@ func newWatcher(opts *WatchOptions) *watcher {
 	return w
 }
 
-// watchers are the watchers of an agent.
-type watchers struct {
-	count  atomic.Int32  // a turn without watchers costs one atomic load
-	ending chan struct{} // closed when the agent begins to close: turns no longer wait for watchers
-	mu     sync.Mutex
-	all    []*watcher
+func (es *Events) add(one *watcher) {
+	es.mu.Lock()
+	defer es.mu.Unlock()
+	es.addLocked(one)
 }
 
-func (w *watchers) add(one *watcher) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.all = append(slices.Clip(w.all), one)
-	w.count.Store(int32(len(w.all)))
+// addLocked is add for a caller that holds es.mu.
+func (es *Events) addLocked(one *watcher) {
+	es.all = append(slices.Clip(es.all), one)
+	es.count.Store(int32(len(es.all)))
 }
 
-func (w *watchers) remove(one *watcher) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (es *Events) remove(one *watcher) {
+	es.mu.Lock()
+	defer es.mu.Unlock()
 	var kept []*watcher
-	for _, o := range w.all {
+	for _, o := range es.all {
 		if o != one {
 			kept = append(kept, o)
 		}
 	}
-	if len(kept) < len(w.all) {
+	if len(kept) < len(es.all) {
 		close(one.gone)
 	}
-	w.all = kept
-	w.count.Store(int32(len(w.all)))
+	es.all = kept
+	es.count.Store(int32(len(es.all)))
 }
 
 // publish sends an event to everyone who watches its session, or the parent session of a
 // child. It returns the lossless watchers that have no room for it: the caller waits for
 // them with deliver.
-func (w *watchers) publish(session string, e *Event) (full []*watcher) {
-	w.mu.Lock()
-	all := w.all
-	w.mu.Unlock()
+func (es *Events) publish(a *Agent, session string, e *Event) (full []*watcher) {
+	es.mu.Lock()
+	all := es.all
+	es.mu.Unlock()
 	for _, o := range all {
-		if (o.session == "" || o.session == session || o.session == e.Session) && o.put(e, false) != nil {
+		if (o.agent == nil || o.agent == a) && (o.session == "" || o.session == session || o.session == e.Session) && o.put(e, false) != nil {
 			full = append(full, o)
 		}
 	}
@@ -183,7 +185,7 @@ func (t *turn) deliver(w *watcher, e *Event) {
 			return
 		case <-t.ctx.Done():
 			force = true
-		case <-t.agent.watchers.ending:
+		case <-t.agent.ending:
 			force = true
 		case <-warn.C:
 			t.agent.opts.Logger.WarnContext(t.base, "a turn is waiting for a lossless watcher that does not take its events: the watcher must run in another goroutine and must not wait for the turn",
@@ -193,13 +195,13 @@ func (t *turn) deliver(w *watcher, e *Event) {
 }
 
 // tellStored tells the watchers of a session which message was stored last.
-func (w *watchers) tellStored(session string, message int64) {
-	if w.count.Load() == 0 {
+func (es *Events) tellStored(session string, message int64) {
+	if es.count.Load() == 0 {
 		return
 	}
-	w.mu.Lock()
-	all := w.all
-	w.mu.Unlock()
+	es.mu.Lock()
+	all := es.all
+	es.mu.Unlock()
 	for _, o := range all {
 		if o.session == session {
 			o.stored.Store(message)
@@ -210,12 +212,15 @@ func (w *watchers) tellStored(session string, message int64) {
 
 // watcher holds the events that wait for one caller of Watch.
 type watcher struct {
+	agent    *Agent // nil: all agents
 	session  string
 	size     int
 	lossless bool
 	wake     chan struct{}
-	gone     chan struct{} // closed when Watch has ended
-	stored   atomic.Int64  // the number of the last message that was stored since Watch was called
+	gone     chan struct{} // closed when it no longer watches
+	stored   atomic.Int64  // the last message that was stored while it watches
+	changed  atomic.Bool   // the stored session may have changed: see storedWatch.follow
+	follows  bool          // it wants the events of other processes; Events.mu guards it
 
 	mu      sync.Mutex
 	waiting []Event
@@ -242,6 +247,17 @@ func (w *watcher) put(e *Event, force bool) (room <-chan struct{}) {
 	w.waiting = append(w.waiting, *e)
 	w.rouse()
 	return nil
+}
+
+// miss adds to the number of events that were lost.
+func (w *watcher) miss(events int) {
+	if events <= 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.missed += events
+	w.rouse()
 }
 
 // rouse wakes the watcher.

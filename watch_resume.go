@@ -56,7 +56,11 @@ func endMark(turns int, reason EndReason) string { return strconv.Itoa(turns) + 
 // watchStored yields the events of one session after a position: first events of stored
 // messages, then new events. Events of messages always come from the store, so that none is
 // missing and none is repeated. All other events come from the running turns.
-func (a *Agent) watchStored(ctx context.Context, last <-chan struct{}, opts *WatchOptions) iter.Seq2[Event, error] {
+//
+// With an agent, it yields the events of turns that this agent runs. If a is nil, it yields
+// the events of all agents, and follows the store: it also yields the events of messages that
+// other processes store.
+func (es *Events) watchStored(ctx context.Context, a *Agent, store Store, last <-chan struct{}, opts *WatchOptions) iter.Seq2[Event, error] {
 	at, err := parsePosition(opts.After)
 	if err == nil && opts.Session == "" {
 		err = errors.New("a position needs a session: set WatchOptions.Session")
@@ -64,13 +68,18 @@ func (a *Agent) watchStored(ctx context.Context, last <-chan struct{}, opts *Wat
 	if err != nil {
 		return func(yield func(Event, error) bool) { yield(Event{}, fmt.Errorf("watch after %q: %w", opts.After, err)) }
 	}
-	w := newWatcher(opts)
-	a.watchers.add(w)
-	stop := context.AfterFunc(ctx, func() { a.watchers.remove(w) })
+	w := newWatcher(a, opts)
+	es.add(w)
+	stop := context.AfterFunc(ctx, func() { es.remove(w) })
 	return func(yield func(Event, error) bool) {
 		defer stop()
-		defer a.watchers.remove(w)
-		s := &storedWatch{agent: a, session: opts.Session, at: at, ctx: ctx, yield: yield}
+		defer es.remove(w)
+		s := &storedWatch{source: es, store: store, session: opts.Session, at: at, ctx: ctx, yield: yield}
+		if a != nil {
+			s.agent = a.opts.Name
+		} else if turns, ok := store.(TurnStore); ok {
+			defer s.follow(turns, w)()
+		}
 		if err := s.run(w, last); err != nil && ctx.Err() == nil {
 			yield(Event{}, fmt.Errorf("watch session %q after %q: %w", s.session, s.at, err))
 		}
@@ -79,21 +88,28 @@ func (a *Agent) watchStored(ctx context.Context, last <-chan struct{}, opts *Wat
 
 // storedWatch is one call of watchStored.
 type storedWatch struct {
-	agent   *Agent
+	source  *Events
+	store   Store
+	agent   string // the name in events of stored messages
 	session string
 	at      position
 	ctx     context.Context //nolint:containedctx // it lives as long as the call
 	yield   func(Event, error) bool
-	left    bool   // the consumer has left, or ctx has ended
-	turn    string // the turn of the last message
+	left    bool       // the consumer has left, or ctx has ended
+	turn    string     // the turn of the last message
+	failed  chan error // the error that ended follow; nil if only one agent is watched
 }
 
 // run yields events until the consumer leaves, ctx ends or the agent is closed.
 func (s *storedWatch) run(w *watcher, last <-chan struct{}) error {
-	if err := s.catchUp(); err != nil || s.left {
+	if err := s.catchUp(true); err != nil || s.left {
 		return err
 	}
 	for {
+		// Read these two before the waiting events. Then the events include all those that
+		// were emitted before the change was stored, and the end of a turn that runs here.
+		changed := w.changed.Swap(false)
+		elsewhere := changed && !s.source.runs(s.session)
 		events, missed := w.take()
 		if err := s.passAll(events, missed); err != nil || s.left {
 			return err
@@ -104,11 +120,19 @@ func (s *storedWatch) run(w *watcher, last <-chan struct{}) error {
 			}
 			continue
 		}
+		if changed {
+			if err := s.catchUp(elsewhere); err != nil || s.left {
+				return err
+			}
+			continue
+		}
 		if len(events) > 0 {
 			continue
 		}
 		select {
 		case <-w.wake:
+		case err := <-s.failed:
+			return err
 		case <-s.ctx.Done():
 			return nil
 		case <-last:
@@ -123,7 +147,7 @@ func (s *storedWatch) run(w *watcher, last <-chan struct{}) error {
 // events of stored messages and reports how many events were dropped.
 func (s *storedWatch) passAll(events []Event, missed int) error {
 	if missed > 0 {
-		if err := s.catchUp(); err != nil || s.left {
+		if err := s.catchUp(true); err != nil || s.left {
 			return err
 		}
 		if s.left = s.ctx.Err() != nil || !s.yield(Event{}, &MissedError{missed}); s.left {
@@ -180,8 +204,9 @@ func (s *storedWatch) pass(e *Event) error {
 }
 
 // catchUp yields the events of stored messages. If the last turn has ended or is parked, it
-// also yields its turn_end.
-func (s *storedWatch) catchUp() error {
+// also yields its turn_end, unless ends is false: the turn then runs in this process, and its
+// own turn_end follows.
+func (s *storedWatch) catchUp(ends bool) error {
 	info, err := s.info()
 	if err != nil {
 		return err
@@ -193,7 +218,7 @@ func (s *storedWatch) catchUp() error {
 		}
 		until = settledUntil(&info.State, info.Last)
 	}
-	if err := s.fill(until); err != nil || s.left || info == nil {
+	if err := s.fill(until); err != nil || s.left || info == nil || !ends {
 		return err
 	}
 	reason := info.State.Last
@@ -210,7 +235,7 @@ func (s *storedWatch) catchUp() error {
 	if e := info.State.Ending; e != nil && reason != EndParked {
 		end.By, end.Why = e.By, e.Why
 	}
-	if store, ok := s.agent.store.(ListStore); ok && reason == EndParked {
+	if store, ok := s.store.(ListStore); ok && reason == EndParked {
 		end.ID = info.State.Turn.ID
 		for q, err := range Questions(s.ctx, store, ApprovalFilter{Session: s.session}) {
 			if err != nil {
@@ -227,7 +252,7 @@ func (s *storedWatch) catchUp() error {
 // info returns the SessionInfo of the session. It returns nil if the session does not
 // exist, or if the store cannot list sessions.
 func (s *storedWatch) info() (*SessionInfo, error) {
-	store, ok := s.agent.store.(ListStore)
+	store, ok := s.store.(ListStore)
 	if !ok {
 		return nil, nil
 	}
@@ -255,7 +280,7 @@ func settledUntil(state *SessionState, last int64) int64 {
 // number until.
 func (s *storedWatch) fill(until int64) error {
 	var calls map[string]*CallPart // the calls of the last response
-	for m, err := range s.agent.store.Read(s.ctx, s.session, max(s.at.message-1, 0)) {
+	for m, err := range s.store.Read(s.ctx, s.session, max(s.at.message-1, 0)) {
 		if errors.Is(err, ErrNotFound) {
 			return nil // the first turn of the session has not begun
 		}
@@ -265,7 +290,9 @@ func (s *storedWatch) fill(until int64) error {
 		if m.Seq > until {
 			return nil
 		}
-		s.turn = m.Turn
+		if err := s.enterTurn(m.Turn); err != nil {
+			return err
+		}
 		events := s.events(m, calls)
 		calls = callsByID(m)
 		if m.Seq <= s.at.message {
@@ -284,10 +311,26 @@ func (s *storedWatch) fill(until int64) error {
 	return nil
 }
 
+// enterTurn notes the turn of the next message. If all agents are watched, it reads which
+// agent ran the last turn.
+func (s *storedWatch) enterTurn(turn string) error {
+	if s.failed != nil && turn != s.turn {
+		info, err := s.info()
+		if err != nil {
+			return err
+		}
+		if info != nil {
+			s.agent = info.State.Agent
+		}
+	}
+	s.turn = turn
+	return nil
+}
+
 // events returns the events of a stored message. calls are the calls of the previous
 // message.
 func (s *storedWatch) events(m *Message, calls map[string]*CallPart) []Event {
-	of := Event{Time: m.Time, Session: s.session, Turn: m.Turn, Step: m.Step, Agent: s.agent.opts.Name}
+	of := Event{Time: m.Time, Session: s.session, Turn: m.Turn, Step: m.Step, Agent: s.agent}
 	with := func(kind EventKind, set func(e *Event)) Event {
 		e := of
 		e.Kind = kind

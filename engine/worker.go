@@ -56,6 +56,9 @@ type Worker struct {
 	opts    Options
 	running atomic.Bool
 	room    *room
+
+	mu     sync.Mutex
+	aborts map[string]context.CancelCauseFunc // ends the running turns, by session
 }
 
 // New returns a worker for a store and its agents.
@@ -99,7 +102,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	working, stopJobs := context.WithCancel(ctx)
 	defer jobs.Wait()
 	defer stopJobs()
-	jobs.Go(func() { w.work(working) }) // ends before Run returns
+	jobs.Go(func() { w.work(working) })       // ends before Run returns
+	jobs.Go(func() { w.hearAborts(working) }) // likewise
 
 	yield := make(chan struct{})
 	// A running turn does not end when ctx ends. The worker hands it over to another
@@ -196,7 +200,11 @@ func (w *Worker) tell(taken Taken) {
 func (w *Worker) take(ctx context.Context, yield <-chan struct{}, due belay.DueTurn, agent *belay.Agent) {
 	taken := Taken{DueTurn: due}
 	s := agent.Session(due.Session)
-	taken.Turn, taken.Err = s.RunDue(ctx, &belay.RunDueOptions{Yield: yield})
+	running, abort := context.WithCancelCause(ctx)
+	w.setAbort(due.Session, abort)
+	taken.Turn, taken.Err = s.RunDue(running, &belay.RunDueOptions{Yield: yield})
+	w.setAbort(due.Session, nil)
+	abort(nil)
 	if err := s.Close(context.WithoutCancel(ctx)); err != nil {
 		w.opts.Logger.WarnContext(ctx, "cannot close a session", "session", due.Session, "error", err)
 	}
@@ -206,6 +214,30 @@ func (w *Worker) take(ctx context.Context, yield <-chan struct{}, due belay.DueT
 	}
 	w.settle(ctx, due, again)
 	w.tell(taken)
+}
+
+func (w *Worker) setAbort(session string, abort context.CancelCauseFunc) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.aborts == nil {
+		w.aborts = make(map[string]context.CancelCauseFunc)
+	}
+	if w.aborts[session] = abort; abort == nil {
+		delete(w.aborts, session)
+	}
+}
+
+// Abort aborts the turn of a session, if this worker runs it. The turn ends with the reason
+// aborted, and because says why. Abort reports whether this worker runs the turn. It does not
+// wait for the end of the turn.
+func (w *Worker) Abort(session string, because error) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	abort := w.aborts[session]
+	if abort != nil {
+		abort(because)
+	}
+	return abort != nil
 }
 
 // find returns the agent with a name. If Agents panics, find returns an error.
@@ -229,6 +261,9 @@ func (w *Worker) again(ctx context.Context, taken *Taken) time.Time {
 	switch {
 	case errors.Is(err, belay.ErrHandedOver):
 		return now
+	case taken.Turn != nil && taken.Turn.Reason == belay.EndAborted: // see Abort; the end is stored
+		w.room.recover(taken.Session)
+		return time.Time{}
 	case errors.Is(err, belay.ErrNoTurn):
 		w.room.recover(taken.Session)
 		return time.Time{}

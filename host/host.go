@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"iter"
 	"log/slog"
 	"path/filepath"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/inspect"
 )
 
 // Main is the name of the agent that the settings describe. Other agents are declared in
@@ -89,6 +91,7 @@ func (n Notice) String() string { return assembly.Notice(n).String() }
 type Host struct {
 	opts   Options
 	makes  *assembly.Assembler
+	events *belay.Events // of all agents
 	store  belay.Store
 	closes func() error // closes the store, if the host opened it
 
@@ -102,12 +105,12 @@ type Host struct {
 // an error and opens no store. The options may be nil. Close the host when the program
 // ends.
 func Open(ctx context.Context, opts *Options) (*Host, error) {
-	h := &Host{agents: make(map[string]*assembly.Assembled), closes: func() error { return nil }}
+	h := &Host{events: belay.NewEvents(), agents: make(map[string]*assembly.Assembled), closes: func() error { return nil }}
 	if opts != nil {
 		h.opts = *opts
 	}
 	o := &h.opts
-	with := &assembly.Options{Environ: o.Environ, MCP: o.MCP, Hooks: o.Hooks, Extensions: o.Extensions, Logger: o.Logger}
+	with := &assembly.Options{Environ: o.Environ, MCP: o.MCP, Hooks: o.Hooks, Extensions: o.Extensions, Logger: o.Logger, Events: h.events}
 	if o.Notify != nil {
 		with.Notify = func(n assembly.Notice) { o.Notify(Notice(n)) }
 	}
@@ -163,6 +166,26 @@ func (h *Host) settings() (*config.Loaded, error) {
 
 // Store returns the store that keeps the sessions.
 func (h *Host) Store() belay.Store { return h.store } //nolint:ireturn // which one it is, the program or the settings say
+
+// Watch yields the events of all agents of the host. With belay.WatchOptions.After it also
+// yields the stored events of turns that other processes run: see [belay.Events.Watch].
+func (h *Host) Watch(ctx context.Context, opts *belay.WatchOptions) iter.Seq2[belay.Event, error] {
+	return h.events.Watch(ctx, h.store, opts)
+}
+
+// Share exchanges the events of running turns with other processes that use the store, until
+// ctx ends: see [belay.Events.Share]. It returns at once if the store cannot carry messages.
+func (h *Host) Share(ctx context.Context) {
+	if bus, ok := h.store.(belay.BusStore); ok {
+		h.events.Share(ctx, bus)
+	}
+}
+
+// Project describes the hooks, skills, agents and models of the project. Package serve uses
+// it.
+func (h *Host) Project() *inspect.Project {
+	return &inspect.Project{From: h.makes, Settings: h.settings}
+}
 
 // errClosed is the error of a host that is closed.
 var errClosed = errors.New("host: the host is closed")

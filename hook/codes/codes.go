@@ -46,6 +46,28 @@ const (
 	ModelUnavailable  Code = "model.unavailable"
 	SettingIgnored    Code = "model.setting_ignored"
 	ApprovalScope     Code = "approval.scope"
+
+	// The codes below are in the problem documents of package serve.
+
+	RequestInvalid     Code = "request.invalid"
+	RequestTooLarge    Code = "request.too_large"
+	RequestNotFound    Code = "request.not_found"
+	RequestHost        Code = "request.host"
+	RequestCrossOrigin Code = "request.cross_origin"
+	CursorInvalid      Code = "request.cursor"
+	AuthRequired       Code = "auth.required"
+	AuthForbidden      Code = "auth.forbidden"
+	AuthRate           Code = "auth.rate_limited"
+	SessionExists      Code = "session.exists"
+	SessionHeld        Code = "session.held"
+	TurnNone           Code = "turn.none"
+	TurnParked         Code = "turn.parked"
+	TurnElsewhere      Code = "turn.elsewhere"
+	ApprovalDecided    Code = "approval.decided"
+	ApprovalHash       Code = "approval.hash"
+	ApprovalExpired    Code = "approval.expired"
+	ServerDraining     Code = "server.draining"
+	ServerFailed       Code = "server.failed"
 )
 
 // Level is the severity of a diagnostic.
@@ -103,6 +125,25 @@ var table = []Info{
 	{SettingIgnored, LevelWarn, "The provider could not use a setting in a request, such as a thinking budget in a turn that another model began. The request was sent without it.", "Nothing, if the turn is good enough without the setting. Otherwise repeat the message in a new turn, or change the setting that the message names."},
 	{AnswerCut, LevelWarn, "The model's answer reached its maximum length and is cut off.", "Raise Options.MaxTokens, or ask for less at a time."},
 	{ApprovalScope, LevelWarn, "The scope of an approval cannot be read, or does not cover the call. The approval counts for this call only.", "Find the reason in the log (Options.Logger), and give the scope again with the next approval."},
+	{RequestInvalid, LevelError, "The request is invalid.", "Correct the field that the problem names; /v1/docs lists the fields."},
+	{RequestTooLarge, LevelError, "The body of the request is too large.", "Send less, or raise serve.max_body."},
+	{RequestNotFound, LevelError, "The thing does not exist, or the token may not see it.", "Check the id and the labels of the token."},
+	{RequestHost, LevelError, "The Host header has a name that the server does not have.", "Add the name with --host or serve.hosts."},
+	{RequestCrossOrigin, LevelError, "A page of another site sent the request.", "Send it from a program, or from a page of this server."},
+	{CursorInvalid, LevelError, "The cursor or the position is invalid.", "Use the value that an earlier response had."},
+	{AuthRequired, LevelError, "The request has no valid token.", "Send the header Authorization: Bearer TOKEN; `belay token create` makes a token."},
+	{AuthForbidden, LevelError, "The token lacks the role that the operation needs.", "Use a token with this role; `belay token list` shows the roles."},
+	{AuthRate, LevelError, "Too many requests with unknown tokens came from one address.", "Wait, and use a valid token."},
+	{SessionExists, LevelError, "A session with this id already exists.", "Use another id, or leave it out."},
+	{SessionHeld, LevelError, "Another process or request uses the session.", "Wait until its turn has ended."},
+	{TurnNone, LevelError, "The session has no open turn.", "Start a turn."},
+	{TurnParked, LevelError, "The turn is parked.", "Decide its approvals, then resume it, or abort it."},
+	{TurnElsewhere, LevelError, "Another process runs the turn.", "Abort the turn where it runs."},
+	{ApprovalDecided, LevelError, "The approval was already decided.", "Read the approval: it says who decided."},
+	{ApprovalHash, LevelError, "The decision does not match the input of the call.", "Read the approval again, and send its hash."},
+	{ApprovalExpired, LevelError, "The approval has expired.", "Resume the turn: the call is denied, and the model may ask again."},
+	{ServerDraining, LevelWarn, "The server is stopping.", "Send the request again; another server or the next start answers."},
+	{ServerFailed, LevelError, "The server failed.", "Read the log of the server."},
 	{ReminderDropped, LevelWarn, "Reminders were left out of a request, because the limit was reached.", "Send fewer reminders, or raise Limits.ReminderCharacters."},
 }
 

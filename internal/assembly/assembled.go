@@ -152,6 +152,7 @@ func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Mode
 		Approver:       approver,
 		ApprovalExpiry: s.Approvals.Expiry,
 		Store:          w.Store,
+		Events:         a.Events,
 		Runtime:        &hook.RuntimeOptions{Grants: w.Places.Host.Grants, Failed: a.hookFailed},
 		RefuseBusy:     true,
 		NoPreviews:     s.Hooks.NoPreviews,

@@ -31,6 +31,8 @@ type Options struct {
 	// Hooks and Extensions are added to every agent.
 	Hooks      []hook.Subscription
 	Extensions []belay.Extension
+	// Events gets the events of every agent. Defaults to a separate one for each agent.
+	Events *belay.Events
 	// Reserved are slash commands that the program handles itself. A user cannot type a
 	// skill with such a name.
 	Reserved []string

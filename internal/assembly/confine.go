@@ -143,7 +143,7 @@ func (f *Floor) policy(e *permit.Explanation) sandbox.Policy {
 	p := sandbox.Policy{
 		Write:   Existing(slices.Concat([]string{s.Project, os.TempDir()}, s.Permit.Roots, s.Sandbox.Write)),
 		Protect: slices.Concat(steering(s.Project, e), ownFiles(s), f.later(e)),
-		Hide:    keyFiles(s),
+		Hide:    hidden(s),
 		Network: e.Network(),
 		Bounds:  boundsOf(s),
 	}

@@ -100,7 +100,7 @@ func ownFiles(s *config.Loaded) []string {
 			own = append(own, r.Dir)
 		}
 	}
-	for _, suffix := range []string{"", "-wal", "-shm", "-journal", "-holders"} {
+	for _, suffix := range []string{"", "-wal", "-shm", "-journal", "-holders", "-live"} {
 		if !config.IsDSN(s.Store) {
 			own = append(own, s.Store+suffix)
 		}

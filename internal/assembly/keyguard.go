@@ -11,12 +11,12 @@ import (
 	"github.com/belay-run/belay/permit"
 )
 
-// keyGuard returns a guard for the files that hold keys. No mode, rule or approval lets a
-// call read or change such a file. The guard uses the findings of the floor about a call.
+// keyGuard returns a guard for the files that hold keys of providers, and for the tokens of
+// the server. No mode, rule or approval lets a call read or change such a file. The guard uses the findings of the floor about a call.
 // For programs that the floor cannot analyse, the sandbox hides the files.
 func keyGuard(s *config.Loaded, floor *permit.Options) ([]permit.Guard, error) {
-	files := keyFiles(s)
-	if len(files) == 0 {
+	files, tokens := keyFiles(s), tokenDirs(s)
+	if len(files)+len(tokens) == 0 {
 		return nil, nil
 	}
 	plain := *floor
@@ -40,6 +40,9 @@ func keyGuard(s *config.Loaded, floor *permit.Options) ([]permit.Guard, error) {
 			if slices.Contains(files, path) || err == nil && slices.Contains(files, direct) {
 				return fmt.Errorf("%s contains the API key of a model provider, and only Belay may read or change it", f.Subject)
 			}
+			if below(path, tokens) || err == nil && below(direct, tokens) {
+				return fmt.Errorf("%s has the tokens of belay serve, and only Belay may read or change them", f.Subject)
+			}
 		}
 		return nil
 	}
@@ -62,3 +65,28 @@ func keyFiles(s *config.Loaded) []string {
 	}
 	return files
 }
+
+// TokenDir returns the directory with the tokens of belay serve, or "" if the user has no
+// directory for settings.
+func TokenDir(s *config.Loaded) string {
+	if s.UserDir == "" {
+		return ""
+	}
+	return filepath.Join(s.UserDir, "tokens")
+}
+
+// tokenDirs returns the directory of the tokens, and the target if it is a link.
+func tokenDirs(s *config.Loaded) []string {
+	dir := TokenDir(s)
+	if dir == "" {
+		return nil
+	}
+	dirs := []string{dir}
+	if direct, err := filepath.EvalSymlinks(dir); err == nil && direct != dir {
+		dirs = append(dirs, direct)
+	}
+	return dirs
+}
+
+// hidden returns the files and directories that commands in the sandbox cannot read.
+func hidden(s *config.Loaded) []string { return slices.Concat(keyFiles(s), tokenDirs(s)) }

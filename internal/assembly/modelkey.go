@@ -74,13 +74,16 @@ const shortestKey = 8
 // confiner prepares the sandbox of a command before the command runs.
 type confiner = func(context.Context, *belay.Invocation, *toolbox.ShellRun) error
 
-// holdsKey returns a function that reports whether a variable contains the key of a
-// provider. It checks the name and the value.
+// serverToken matches a token of belay serve.
+var serverToken = regexp.MustCompile(`belay_[A-Za-z0-9]{20,}`)
+
+// holdsKey returns a function that reports whether a variable contains the key of a provider
+// or a token of belay serve. It checks the name and the value.
 func holdsKey(settings *config.Loaded) func(variable string) bool {
 	names, keys := settings.KeyVariables(), providerKeys(settings)
 	return func(variable string) bool {
 		name, value, _ := strings.Cut(variable, "=")
-		return slices.Contains(names, name) || slices.ContainsFunc(keys, func(key string) bool { return len(key) >= shortestKey && strings.Contains(value, key) })
+		return slices.Contains(names, name) || serverToken.MatchString(value) || slices.ContainsFunc(keys, func(key string) bool { return len(key) >= shortestKey && strings.Contains(value, key) })
 	}
 }
 

@@ -158,7 +158,7 @@ func (a *Assembler) confineHook(ctx context.Context, s *config.Loaded) func(cont
 		argv, err := box.Command(sandbox.Policy{
 			Write:   Existing([]string{s.Project, os.TempDir()}),
 			Protect: slices.Concat(steering(s.Project, new(permit.Explanation)), []string{filepath.Join(s.Project, ".git")}, ownFiles(s)),
-			Hide:    keyFiles(s),
+			Hide:    hidden(s),
 			Network: slices.Contains(space.Confined(run), space.GrantNetwork),
 			Bounds:  boundsOf(s),
 		}, e.Argv)

@@ -2,10 +2,10 @@ package cli
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
 
 	"github.com/belay-run/belay/internal/assembly"
+	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/subagent"
 	"github.com/spf13/cobra"
 )
@@ -21,31 +21,6 @@ func (a *app) agentsCommand() *cobra.Command {
 	})
 	agents.AddCommand(a.listAgentsCommand(), a.runAgentCommand())
 	return agents
-}
-
-// agentLine is one agent in the output of "belay agents list".
-type agentLine struct {
-	Name        string   `json:"name"`
-	Description string   `json:"description,omitempty"`
-	Model       string   `json:"model,omitempty"`
-	Tools       []string `json:"tools"`
-	Skills      []string `json:"skills"`
-	Mode        string   `json:"mode,omitempty"`
-	Path        string   `json:"path"`
-	Space       string   `json:"space,omitempty"`
-	Mistakes    []string `json:"mistakes,omitempty"`
-}
-
-func messages(problems []subagent.Problem) []string {
-	var all []string
-	for i := range problems {
-		text := problems[i].Message
-		if line := problems[i].Line; line > 0 {
-			text = fmt.Sprintf("line %d: %s", line, text)
-		}
-		all = append(all, text)
-	}
-	return all
 }
 
 func (a *app) listAgentsCommand() *cobra.Command {
@@ -73,7 +48,7 @@ func (a *app) listAgentsCommand() *cobra.Command {
 			for _, d := range declared {
 				wrong := check.Mistakes(d)
 				mistakes = append(mistakes, wrong...)
-				line := agentLine{d.Name, d.Description, d.Model, d.Tools, d.Skills, d.Mode, d.Path, spaceOf(spaces, d.Path), messages(wrong)}
+				line := inspect.AgentOf(d, spaces, wrong)
 				tools := "all"
 				if d.Tools != nil {
 					tools = cmp.Or(strings.Join(d.Tools, ","), "none")

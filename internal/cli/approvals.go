@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +10,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/assembly"
+	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/spf13/cobra"
@@ -73,7 +72,7 @@ func (a *app) listApprovals(ctx context.Context, store belay.ListStore, session 
 	}
 	now := time.Now()
 	out := a.newList(asJSON, "APPROVAL", "STATE", "SESSION", "TOOL", "ASKED", "WHY")
-	listed, err := approvalsInOrder(ctx, store, filter)
+	listed, err := inspect.ApprovalsInOrder(ctx, store, filter)
 	if err != nil {
 		return err
 	}
@@ -81,48 +80,6 @@ func (a *app) listApprovals(ctx context.Context, store belay.ListStore, session 
 		out.add(approval, approval.ID, a.approvalState(&approval, now), approval.Session, approval.Tool, a.onOut.dim(ago(now, approval.Asked)), short(oneLine(approval.Reason), max(a.width-70, 30)))
 	}
 	return out.end("nothing waits for a decision")
-}
-
-// approvalsInOrder returns approvals in the order of the store, but sorts the approvals
-// of each turn by the order of their calls. Within a turn, the store has them in random
-// order, because Belay checks the calls of one message at the same time.
-func approvalsInOrder(ctx context.Context, store belay.ListStore, filter belay.ApprovalFilter) ([]belay.Approval, error) {
-	var all []belay.Approval
-	type turn struct{ session, turn string }
-	at := make(map[turn][]int)
-	for approval, err := range store.Approvals(ctx, filter) {
-		if err != nil {
-			return nil, err
-		}
-		key := turn{approval.Session, approval.Turn}
-		at[key] = append(at[key], len(all))
-		all = append(all, approval)
-	}
-	for key, places := range at {
-		if len(places) < 2 {
-			continue
-		}
-		order := make(map[string]int)
-		for m, err := range store.Read(ctx, key.session, 0) {
-			if err != nil {
-				return nil, err
-			}
-			for _, c := range m.Calls() {
-				if m.Turn == key.turn {
-					order[c.ID] = len(order)
-				}
-			}
-		}
-		of := make([]belay.Approval, len(places))
-		for i, place := range places {
-			of[i] = all[place]
-		}
-		slices.SortStableFunc(of, func(a, b belay.Approval) int { return cmp.Compare(order[a.Call], order[b.Call]) })
-		for i, place := range places {
-			all[place] = of[i]
-		}
-	}
-	return all, nil
 }
 
 func (a *app) approvalState(approval *belay.Approval, now time.Time) string {
@@ -175,7 +132,7 @@ func (a *app) showApproval(ctx context.Context, store belay.ListStore, approval 
 			t.add(s.dim("scope"), oneLine(d.Scope.String()))
 		}
 	}
-	input, err := askedAbout(ctx, store, approval)
+	input, err := inspect.InputOf(ctx, store, approval)
 	question, words := asksInWords(ctx, store, approval)
 	if err == nil && !words { // a question of the model has no effects to describe
 		var more [][2]string
@@ -193,33 +150,6 @@ func (a *app) showApproval(ctx context.Context, store belay.ListStore, approval 
 	}
 	_, err = fmt.Fprintf(a.out, "\n    %s\n", strings.Join(lines, "\n    "))
 	return err
-}
-
-// askedAbout finds the input of the call that an approval is about. It reads the
-// transcript.
-func askedAbout(ctx context.Context, store belay.Store, approval *belay.Approval) (json.RawMessage, error) {
-	var input json.RawMessage
-	for m, err := range store.Read(ctx, approval.Session, 0) {
-		if err != nil {
-			return nil, err
-		}
-		if m.Turn != approval.Turn {
-			continue
-		}
-		for _, c := range m.Calls() {
-			if c.ID != approval.Call {
-				continue
-			}
-			input = c.Input
-			if c.Final != nil {
-				input = c.Final
-			}
-		}
-	}
-	if input == nil {
-		return nil, fmt.Errorf("approval %s: its call is not in the transcript of session %s", approval.ID, approval.Session)
-	}
-	return input, nil
 }
 
 // findApproval finds an approval by its id, or by a prefix that only its id has. A pending
@@ -334,7 +264,7 @@ func (a *app) decide(ctx context.Context, store assembly.Store, word string, d b
 
 // decideOn stores the decision on an approval, and prints how the turn continues.
 func (a *app) decideOn(ctx context.Context, store assembly.Store, approval *belay.Approval, d belay.Decision) error {
-	session := parentOf(approval.Session)
+	session := inspect.ParentOf(approval.Session)
 	before, err := store.Load(ctx)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/assembly"
+	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/toolbox"
 	"github.com/spf13/cobra"
@@ -67,7 +68,7 @@ func (a *app) answer(ctx context.Context, store assembly.Store, word, said strin
 	if err != nil {
 		return err
 	}
-	input, err := askedAbout(ctx, store, &approval)
+	input, err := inspect.InputOf(ctx, store, &approval)
 	if err != nil {
 		return err
 	}
@@ -87,7 +88,7 @@ func asksInWords(ctx context.Context, store belay.Store, approval *belay.Approva
 	if approval.Tool != toolbox.AskUserTool {
 		return toolbox.UserQuestion{}, false
 	}
-	input, err := askedAbout(ctx, store, approval)
+	input, err := inspect.InputOf(ctx, store, approval)
 	if err != nil {
 		return toolbox.UserQuestion{}, false
 	}

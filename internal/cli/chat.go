@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belay-run/belay/internal/chat"
+	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/toolbox"
 )
 
@@ -115,6 +116,6 @@ func (a *app) chooseSession(ctx context.Context, w *work, o *runOptions) (string
 	case o.as != "":
 		return o.as, a.free(ctx, w.store, o.as)
 	default:
-		return newSessionID(time.Now()), nil
+		return inspect.NewSessionID(time.Now()), nil
 	}
 }

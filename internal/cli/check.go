@@ -12,6 +12,7 @@ import (
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/skill"
@@ -48,7 +49,7 @@ func (a *app) check(ctx context.Context, s *config.Loaded) error {
 		problems = append(problems, &found[i])
 	}
 	for _, d := range agents {
-		problems = append(problems, checkOwnHooks(ctx, places, d))
+		problems = append(problems, inspect.CheckOwnHooks(ctx, places, d))
 	}
 	problems = append(problems, a.checkAgents(ctx, s, agents), a.checkSkills(ctx, s, places))
 	_, _, err := a.assembler().ReadMCP()
@@ -93,7 +94,7 @@ func (a *app) checkAgents(ctx context.Context, s *config.Loaded, own []*subagent
 	var problems []error
 	for _, d := range assembly.AddSpaceAgents(own, assembly.SpacesHere(s)) {
 		if assembly.UnreadHooks(s, d) != nil {
-			continue // checkOwnHooks reports the mistake
+			continue // inspect.CheckOwnHooks reports it
 		}
 		looked := *d
 		if _, err := assembly.FindModel(s, d.Model); d.Model != "" {
@@ -203,39 +204,23 @@ func parts(n int, of string, m int, from string) string {
 	return " (" + strings.Join(said, ", ") + ")"
 }
 
-// checkOwnHooks returns the mistakes in the hooks that an agent declares.
-func checkOwnHooks(ctx context.Context, places *assembly.Places, d *subagent.Declaration) error {
-	place := places.Of(d.Path)
-	if place == nil {
-		if unread := assembly.HooksUnread(d); unread != nil {
-			return unread
-		}
-		return nil
-	}
-	own, _, err := places.Host.AgentHooks(place, d.Name)
-	if err != nil {
-		return err
-	}
-	return own.Close(ctx)
-}
-
 // checkOrder checks that the hooks can be ordered, and prints the hooks that do not run.
 func (a *app) checkOrder(ctx context.Context) error {
 	v, err := a.seeHooks(ctx)
 	if err != nil {
 		return err
 	}
-	for _, l := range v.leases {
+	for _, l := range v.Leases {
 		a.assembler().ReportNotes(l.Notes())
 	}
-	check, err := newHookCheck(v.settings)
+	check, err := inspect.NewHookCheck(v.Settings)
 	if err != nil {
-		return errors.Join(err, v.close(ctx))
+		return errors.Join(err, v.Close(ctx))
 	}
-	for _, odd := range check.all(v) {
+	for _, odd := range check.All(v) {
 		a.warn(odd)
 	}
-	return v.close(ctx)
+	return v.Close(ctx)
 }
 
 func (a *app) configCommand() *cobra.Command {

@@ -18,6 +18,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/permit"
 	"github.com/belay-run/belay/sandbox"
@@ -38,10 +39,10 @@ type finding struct {
 }
 
 const (
-	found   = "ok"
-	missing = "missing"
-	broken  = "broken"
-	note    = "note"
+	found   = inspect.Found
+	missing = inspect.Missing
+	broken  = inspect.Broken
+	note    = inspect.Noted
 )
 
 // report is the result of doctor. --json prints it.
@@ -169,7 +170,7 @@ func modelFinding(ctx context.Context, s *config.Loaded) finding {
 // providersFinding reports which providers can be used. It sends no requests.
 func providersFinding(s *config.Loaded) finding {
 	f := finding{Name: "providers", Status: found, Remedy: "`belay models` lists their models, `belay models --check` checks whether they answer"}
-	offers, err := listOffers(s, nil)
+	offers, err := inspect.ListModels(s, nil)
 	if err != nil {
 		f.Status, f.Detail = broken, err.Error()
 		return f
@@ -177,7 +178,7 @@ func providersFinding(s *config.Loaded) finding {
 	var lines, keyless, local []string
 	for i := range offers.Providers {
 		switch p := &offers.Providers[i]; {
-		case p.set || p.Status == broken:
+		case p.Set || p.Status == broken:
 			if p.Status != found {
 				f.Status = note
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/assembly"
+	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/provider/scripted"
 	"github.com/spf13/cobra"
 )
@@ -44,7 +45,7 @@ func (a *app) fork(ctx context.Context, store assembly.Store, word string, at in
 		return err
 	}
 	if as == "" {
-		as = newSessionID(time.Now())
+		as = inspect.NewSessionID(time.Now())
 	}
 	if err := a.free(ctx, store, as); err != nil {
 		return err

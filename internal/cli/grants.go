@@ -10,9 +10,8 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/assembly"
+	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/internal/near"
-	"github.com/belay-run/belay/permit"
-	"github.com/belay-run/belay/policy"
 	"github.com/belay-run/belay/provider/scripted"
 	"github.com/spf13/cobra"
 )
@@ -161,59 +160,34 @@ func (a *app) revoke(ctx context.Context, store assembly.Store, word string) (er
 	return nil
 }
 
-// floorOf returns the floor for an approval, in the mode of the turn that asked.
-func (a *app) floorOf(ctx context.Context, store belay.ListStore, approval *belay.Approval) (*assembly.Floor, *permit.Floor, error) {
-	settings, err := a.settings()
-	if err != nil {
-		return nil, nil, err
-	}
-	f, err := a.assembler().NewFloor(ctx, settings, assembly.SpillDir(settings))
-	if err != nil {
-		return nil, nil, err
-	}
-	info, err := findSession(ctx, store, approval.Session)
-	if err != nil {
-		return nil, nil, err
-	}
-	var policy policy.Settings
-	if open := info.State.Turn; open != nil && open.ID == approval.Turn {
-		policy = open.Policy
-	}
-	in := f.Of(policy)
-	return f, in, nil
-}
-
-// advised returns lines about the call of an approval: what the call affects, how the
-// call would run, and which pattern covers similar calls.
+// advised returns lines about the call of an approval: what it affects, how it would run,
+// and which pattern covers similar calls.
 func (a *app) advised(ctx context.Context, store belay.ListStore, approval *belay.Approval, input json.RawMessage) ([][2]string, error) {
-	f, in, err := a.floorOf(ctx, store, approval)
+	settings, err := a.settings()
 	if err != nil {
 		return nil, err
 	}
-	e := in.Explain(ctx, approval.Tool, input)
-	lines := [][2]string{{"reach", e.Reach()}}
-	if run := f.Confinement(e); run != "" {
-		lines = append(lines, [2]string{"would run", run})
+	advice, err := inspect.Advise(ctx, a.assembler(), settings, store, approval, input)
+	if err != nil {
+		return nil, err
 	}
-	if approval.Decided == nil {
-		if pattern := in.Suggest(ctx, approval.Tool, input); pattern != "" {
-			lines = append(lines, [2]string{"pattern", oneLine(pattern)})
-		}
+	lines := [][2]string{{"reach", advice.Reach}}
+	if advice.Run != "" {
+		lines = append(lines, [2]string{"would run", advice.Run})
+	}
+	if advice.Pattern != "" {
+		lines = append(lines, [2]string{"pattern", oneLine(advice.Pattern)})
 	}
 	return lines, nil
 }
 
 // fits returns an error if a pattern cannot be the scope of an approval.
 func (a *app) fits(ctx context.Context, store belay.ListStore, approval *belay.Approval, pattern string) error {
-	_, in, err := a.floorOf(ctx, store, approval)
+	settings, err := a.settings()
 	if err != nil {
 		return err
 	}
-	input, err := askedAbout(ctx, store, approval)
-	if err != nil {
-		return err
-	}
-	if err := assembly.CheckPattern(ctx, in, pattern, approval.Tool, input); err != nil {
+	if err := inspect.CheckScope(ctx, a.assembler(), settings, store, approval, pattern); err != nil {
 		if !strings.Contains(pattern, "(") {
 			return usage("--scope: %w%s: give once, session, or a pattern such as 'shell(git push *)'", err, near.Hint(pattern, []string{"once", "session"}))
 		}

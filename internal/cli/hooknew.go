@@ -15,6 +15,7 @@ import (
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/phasejson"
 	"github.com/spf13/cobra"
@@ -87,12 +88,12 @@ project/no-prod.`,
 }
 
 func (a *app) newHook(s *config.Loaded, dir string, h *newHook) error {
-	check, err := newHookCheck(s)
+	check, err := inspect.NewHookCheck(s)
 	if err != nil {
 		return err
 	}
 	for _, name := range h.tools {
-		if odd := check.tool(name); odd != "" {
+		if odd := check.Tool(name); odd != "" {
 			a.remarkf("%s --tools: %s", a.onErr.yellow("warning:"), odd)
 		}
 	}

@@ -11,36 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/internal/near"
 )
-
-// phasePlan is the order of the hooks of a phase. --json prints it.
-type phasePlan struct {
-	hook.Plan
-	// Agent is the declared agent whose turns are shown. Own are the ids of the hooks that
-	// this agent declares.
-	Agent string   `json:"agent,omitempty"`
-	Own   []string `json:"own,omitempty"`
-	// OfAgents are the hooks that agents declare. They are not part of the plan, because
-	// each runs only in the turns of its agent.
-	OfAgents []hookLine `json:"of_agents,omitempty"`
-}
-
-// plan returns the order of the hooks of a phase.
-func (v *seen) plan(phase string, lines []hookLine) (phasePlan, error) {
-	plan, err := v.runtime.Plan(phase)
-	p := phasePlan{Plan: plan, Agent: v.agent}
-	for i := range lines {
-		switch line := &lines[i]; {
-		case line.Phase != phase || line.Agent == "":
-		case v.agent != "":
-			p.Own = append(p.Own, line.ID)
-		default:
-			p.OfAgents = append(p.OfAgents, *line)
-		}
-	}
-	return p, err
-}
 
 func (a *app) planHooksCommand() *cobra.Command {
 	var asJSON bool
@@ -56,7 +29,7 @@ place in the agent's own turns, which --agent draws. Nothing runs.`,
   belay hooks plan tool.pre --agent reviewer`,
 		Args:              arguments(0, 1, "name one PHASE at most: `belay hooks phases` lists them"),
 		ValidArgsFunction: completePhases,
-		RunE: a.looking(func(ctx context.Context, v *seen, args []string) error {
+		RunE: a.looking(func(ctx context.Context, v *inspect.Hooks, args []string) error {
 			names := phaseNames()
 			if len(args) == 1 {
 				if !slices.Contains(names, args[0]) {
@@ -64,7 +37,7 @@ place in the agent's own turns, which --agent draws. Nothing runs.`,
 				}
 				names = args
 			}
-			if err := v.as(ctx, agent); err != nil {
+			if err := v.As(ctx, agent); err != nil {
 				return err
 			}
 			return a.tellPlans(v, names, len(args) == 0, asJSON)
@@ -77,14 +50,14 @@ place in the agent's own turns, which --agent draws. Nothing runs.`,
 
 // tellPlans prints the order of the hooks of each phase. If some is true, it skips phases
 // without hooks.
-func (a *app) tellPlans(v *seen, phases []string, some, asJSON bool) error {
-	check, err := newHookCheck(v.settings)
+func (a *app) tellPlans(v *inspect.Hooks, phases []string, some, asJSON bool) error {
+	check, err := inspect.NewHookCheck(v.Settings)
 	if err != nil {
 		return err
 	}
-	first, lines := true, v.lines(check)
+	first, lines := true, v.List(check)
 	for _, phase := range phases {
-		plan, err := v.plan(phase, lines)
+		plan, err := v.Plan(phase, lines)
 		if err != nil {
 			return err
 		}
@@ -114,8 +87,8 @@ const mayNotRun = "closed: it denies, because it is not allowed to run"
 
 // drawPlan prints the hooks of one phase, one per line. A bracket joins hooks that can run
 // at the same time. The hooks of agents come last.
-func (a *app) drawPlan(v *seen, plan *phasePlan, lines []hookLine) {
-	s, notes := v.settings, v.notes()
+func (a *app) drawPlan(v *inspect.Hooks, plan *inspect.Plan, lines []inspect.Hook) {
+	s, notes := v.Settings, v.Notes()
 	fmt.Fprintf(a.out, "%s  %s\n", plan.Phase, a.onOut.dim(plan.Kind.String()))
 	if len(plan.Entries) == 0 {
 		fmt.Fprintln(a.out, "  no hook runs")
@@ -142,7 +115,7 @@ func (a *app) drawPlan(v *seen, plan *phasePlan, lines []hookLine) {
 		if e.Shadow {
 			state = "shadow"
 		}
-		if n, ok := notes.of(plan.Phase, e.ID, e.Origin); ok && n.Closed {
+		if n, ok := notes.Of(plan.Phase, e.ID, e.Origin); ok && n.Closed {
 			state = mayNotRun
 		}
 		of := ""
@@ -155,21 +128,21 @@ func (a *app) drawPlan(v *seen, plan *phasePlan, lines []hookLine) {
 		line, state := &plan.OfAgents[i], plan.OfAgents[i].State
 		switch state {
 		case "on", "limited":
-			state = failing(line.fails)
+			state = failing(line.Fails)
 		case "closed":
 			state = mayNotRun
 		}
-		t.add("  ○", "", line.ID, cmp.Or(line.match, "everything"), line.Kind, state, a.shownOrigin(s, line.Origin)+ofAgent(line.Agent), "only in the turns of this agent: --agent "+line.Agent)
+		t.add("  ○", "", line.ID, cmp.Or(line.Match, "everything"), line.Kind, state, a.shownOrigin(s, line.Origin)+ofAgent(line.Agent), "only in the turns of this agent: --agent "+line.Agent)
 	}
 	_ = t.write(a.out, nil) // ignore errors, as for the other lines here
 	for _, id := range plan.Disabled {
-		fmt.Fprintf(a.out, "  %s\n", a.onOut.dim("off: "+id+": "+v.whyOff(plan.Phase, id)))
+		fmt.Fprintf(a.out, "  %s\n", a.onOut.dim("off: "+id+": "+v.WhyOff(plan.Phase, id)))
 	}
 	for _, line := range lines {
 		if line.Phase != plan.Phase {
 			continue
 		}
-		inOrder := line.Agent == "" || v.agent != ""
+		inOrder := line.Agent == "" || v.Agent != ""
 		if line.Reason != "" && (line.State != "off" || !inOrder) {
 			fmt.Fprintf(a.out, "  %s\n", a.onOut.dim(line.State+": "+line.ID+ofAgent(line.Agent)+": "+line.Reason))
 		}

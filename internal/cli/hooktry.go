@@ -16,6 +16,7 @@ import (
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/internal/assembly"
+	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/phasejson"
 	"github.com/belay-run/belay/internal/visible"
@@ -35,8 +36,8 @@ only if it may run. FILE has the phase's input as JSON ("-" is standard input); 
   belay hooks try project/no-prod --input - < call.json`,
 		Args:              arguments(1, 1, "name one hook: `belay hooks list` lists them"),
 		ValidArgsFunction: a.completeHooks,
-		RunE: a.looking(func(ctx context.Context, v *seen, args []string) error {
-			sub, err := v.find(args[0], phase, agent)
+		RunE: a.looking(func(ctx context.Context, v *inspect.Hooks, args []string) error {
+			sub, err := findHook(v, args[0], phase, agent)
 			if err != nil {
 				return err
 			}
@@ -60,33 +61,33 @@ func (a *app) completeHooks(_ *cobra.Command, _ []string, _ string) ([]string, c
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	defer func() { _ = v.close(context.Background()) }() // ignore errors: no hook has run
+	defer func() { _ = v.Close(context.Background()) }() // ignore errors: no hook has run
 	var ids []string
-	for _, sub := range v.runtime.Subscriptions() {
+	for _, sub := range v.Runtime.Subscriptions() {
 		ids = append(ids, sub.ID())
 	}
-	for _, h := range v.ofAgents {
-		ids = append(ids, h.sub.ID())
+	for _, h := range v.OfAgents {
+		ids = append(ids, h.Sub.ID())
 	}
 	return slices.Compact(slices.Sorted(slices.Values(ids))), cobra.ShellCompDirectiveNoFileComp
 }
 
-// find finds a hook by its id. If several hooks have this id, phase and agent select one of
+// findHook finds a hook by its id. If several hooks have this id, phase and agent select one of
 // them.
-func (v *seen) find(id, phase, agent string) (hook.Subscription, error) {
+func findHook(v *inspect.Hooks, id, phase, agent string) (hook.Subscription, error) {
 	var found []hook.Subscription
 	var ids, phases []string
-	subs, place := v.runtime.Subscriptions(), (*space.Space)(nil)
+	subs, place := v.Runtime.Subscriptions(), (*space.Space)(nil)
 	if agent != "" {
-		d, err := assembly.FindAgent(v.settings, agent)
+		d, err := assembly.FindAgent(v.Settings, agent)
 		if err != nil {
 			return hook.Subscription{}, err
 		}
-		subs, place = nil, v.places.Of(d.Path)
+		subs, place = nil, v.Places.Of(d.Path)
 	}
-	for _, h := range v.ofAgents {
-		if agent == "" || h.agent == agent && h.place == place {
-			subs = append(subs, h.sub)
+	for _, h := range v.OfAgents {
+		if agent == "" || h.Agent == agent && h.Place == place {
+			subs = append(subs, h.Sub)
 		}
 	}
 	for _, sub := range subs {
@@ -133,8 +134,8 @@ func (a *app) readInput(file string) (json.RawMessage, error) {
 }
 
 // tryHook runs one hook without the other hooks.
-func (a *app) tryHook(ctx context.Context, v *seen, sub hook.Subscription, agent string, input json.RawMessage, asJSON bool) error {
-	note, noted := v.notes().of(sub.Phase().Name(), sub.ID(), sub.Options().Origin)
+func (a *app) tryHook(ctx context.Context, v *inspect.Hooks, sub hook.Subscription, input json.RawMessage, asJSON bool) error {
+	note, noted := v.Notes().Of(sub.Phase().Name(), sub.ID(), sub.Options().Origin)
 	if sub.Options().Disabled {
 		reason := "its file says enabled: false"
 		if noted {
@@ -145,7 +146,7 @@ func (a *app) tryHook(ctx context.Context, v *seen, sub hook.Subscription, agent
 	if err := a.tellTool(v, calledTool(input)); err != nil {
 		return err
 	}
-	alone, err := hook.NewRuntime(belay.Phases(), &hook.RuntimeOptions{Grants: v.places.Host.Grants, Queue: noQueue{}, Logger: a.logger()})
+	alone, err := hook.NewRuntime(belay.Phases(), &hook.RuntimeOptions{Grants: v.Places.Host.Grants, Queue: inspect.NoQueue{}, Logger: a.logger()})
 	if err != nil {
 		return err
 	}
@@ -178,12 +179,12 @@ func calledTool(input json.RawMessage) string {
 }
 
 // tellTool prints a warning if no tool has this name.
-func (a *app) tellTool(v *seen, name string) error {
-	check, err := newHookCheck(v.settings)
+func (a *app) tellTool(v *inspect.Hooks, name string) error {
+	check, err := inspect.NewHookCheck(v.Settings)
 	if err != nil {
 		return err
 	}
-	if odd := check.tool(name); odd != "" && name != "" {
+	if odd := check.Tool(name); odd != "" && name != "" {
 		a.remarkf("%s %s", a.onErr.yellow("warning:"), odd)
 	}
 	return nil
@@ -206,11 +207,11 @@ func explainInput(ctx context.Context, runtime *hook.Runtime, phase, agent strin
 }
 
 // tellExplanation prints which hooks ran, what each of them answered, and the result.
-func (a *app) tellExplanation(v *seen, x hook.Explanation) {
+func (a *app) tellExplanation(v *inspect.Hooks, x hook.Explanation) {
 	owners := make(map[string]string)
-	for _, sub := range v.runtime.Subscriptions() {
+	for _, sub := range v.Runtime.Subscriptions() {
 		if sub.Phase().Name() == x.Phase {
-			owners[sub.ID()] = v.owner(sub)
+			owners[sub.ID()] = v.Owner(sub)
 		}
 	}
 	for _, e := range x.Entries {
@@ -270,13 +271,13 @@ func diagnosed(d hook.Diagnostic) string {
 	return text + ": " + said
 }
 
-// ofOthers returns the hooks of a phase that agents declare. These hooks do not run in a
-// turn of the main agent.
-func (v *seen) ofOthers(phase string) []hook.Explained {
+// ofOthers returns the hooks of a phase that agents declare. In a turn of the main agent
+// these hooks are not asked.
+func ofOthers(v *inspect.Hooks, phase string) []hook.Explained {
 	var all []hook.Explained
-	for _, h := range v.ofAgents {
-		if v.agent == "" && h.sub.Phase().Name() == phase {
-			all = append(all, hook.Explained{ID: h.sub.ID(), Shadow: h.sub.Options().Shadow, Why: fmt.Sprintf("it runs only in the turns of agent %s: add --agent %s", h.agent, h.agent)})
+	for _, h := range v.OfAgents {
+		if v.Agent == "" && h.Sub.Phase().Name() == phase {
+			all = append(all, hook.Explained{ID: h.Sub.ID(), Shadow: h.Sub.Options().Shadow, Why: fmt.Sprintf("it runs only in the turns of agent %s: add --agent %s", h.Agent, h.Agent)})
 		}
 	}
 	return all
@@ -295,7 +296,7 @@ asked in which order, what each answered, what won, and which were not asked and
   belay hooks explain --agent reviewer --tool read --input '{"path": "a"}'
   belay hooks explain --phase user.prompt.submit --input '{"text": "hi"}'`,
 		Args: arguments(0, 0, "the call is given by --tool and --input"),
-		RunE: a.looking(func(ctx context.Context, v *seen, _ []string) error {
+		RunE: a.looking(func(ctx context.Context, v *inspect.Hooks, _ []string) error {
 			given := json.RawMessage(cmp.Or(input, "{}"))
 			if !json.Valid(given) {
 				return usage("--input: it is not JSON")
@@ -312,22 +313,22 @@ asked in which order, what each answered, what won, and which were not asked and
 				}
 				phase, given = belay.ToolPre.Name(), call
 			}
-			if err := v.as(ctx, agent); err != nil {
+			if err := v.As(ctx, agent); err != nil {
 				return err
 			}
 			if err := a.tellTool(v, calledTool(given)); err != nil {
 				return err
 			}
-			x, err := explainInput(ctx, v.runtime, phase, cmp.Or(v.agent, assembly.MainAgent), given)
+			x, err := explainInput(ctx, v.Runtime, phase, cmp.Or(v.Agent, assembly.MainAgent), given)
 			if err != nil {
 				return err
 			}
 			for i := range x.Entries {
 				if e := &x.Entries[i]; !e.Asked && e.Position == 0 { // the hook is not in the plan, because it does not run
-					e.Why = v.whyOff(phase, e.ID)
+					e.Why = v.WhyOff(phase, e.ID)
 				}
 			}
-			x.Entries = append(x.Entries, v.ofOthers(phase)...)
+			x.Entries = append(x.Entries, ofOthers(v, phase)...)
 			if asJSON {
 				return a.printJSON(x)
 			}

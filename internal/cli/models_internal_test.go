@@ -11,19 +11,20 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/inspect"
 )
 
 // offered runs "models --json" and returns the providers by name.
-func (d *desk) offered(code int, args ...string) map[string]provided {
+func (d *desk) offered(code int, args ...string) map[string]inspect.Provider {
 	d.t.Helper()
 	if got := d.run(append([]string{"models", "--json"}, args...)...); got != code {
 		d.t.Fatalf("exit code %d, want %d: %s", got, code, &d.err)
 	}
-	var o offers
+	var o inspect.Models
 	if err := json.Unmarshal(d.out.Bytes(), &o); err != nil {
 		d.t.Fatal(err)
 	}
-	all := make(map[string]provided)
+	all := make(map[string]inspect.Provider)
 	for i := range o.Providers {
 		all[o.Providers[i].Name] = o.Providers[i]
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/store/sqlite"
 	"github.com/spf13/cobra"
@@ -73,7 +74,7 @@ func findSession(ctx context.Context, store belay.ListStore, word string) (belay
 		if info.ID == word {
 			return info, nil
 		}
-		if isChild(info.ID) && !isChild(word) {
+		if inspect.IsChild(info.ID) && !inspect.IsChild(word) {
 			continue
 		}
 		found = append(found, info)
@@ -103,22 +104,11 @@ func findOpen(ctx context.Context, store belay.ListStore) (belay.SessionInfo, er
 		if err != nil {
 			return belay.SessionInfo{}, err
 		}
-		if !info.Held && !isChild(info.ID) {
+		if !info.Held && !inspect.IsChild(info.ID) {
 			return info, nil
 		}
 	}
 	return findSession(ctx, store, "")
-}
-
-// isChild reports whether a session belongs to a subagent. The id of such a session is the
-// parent's id, a slash, and more.
-func isChild(id string) bool { return strings.Contains(id, "/") }
-
-// parentOf returns the parent session of a subagent's session. It returns the id of any
-// other session unchanged.
-func parentOf(id string) string {
-	parent, _, _ := strings.Cut(id, "/")
-	return parent
 }
 
 func idsOf(infos []belay.SessionInfo, most int) []string {
@@ -141,7 +131,7 @@ func sessionIDs(ctx context.Context, store belay.ListStore) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !isChild(info.ID) {
+		if !inspect.IsChild(info.ID) {
 			ids = append(ids, info.ID)
 		}
 	}
@@ -159,10 +149,10 @@ func (a *app) completeSessions(cmd *cobra.Command, args []string, word string) (
 			if err != nil {
 				return err
 			}
-			if isChild(info.ID) && !isChild(word) {
+			if inspect.IsChild(info.ID) && !inspect.IsChild(word) {
 				continue
 			}
-			words = append(words, info.ID+"\t"+short(oneLine(titleOf(ctx, store, info)), 60))
+			words = append(words, info.ID+"\t"+short(oneLine(inspect.TitleOf(ctx, store, info)), 60))
 		}
 		return nil
 	})

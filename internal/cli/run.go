@@ -19,6 +19,7 @@ import (
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/scan"
 	"github.com/belay-run/belay/internal/visible"
@@ -159,7 +160,7 @@ func (a *app) task(o *runOptions, args []string) (string, error) {
 // chooseTurn starts or resumes a turn in the chosen session, or in a new one.
 func (a *app) chooseTurn(ctx context.Context, w *work, o *runOptions, task string) (iter.Seq2[belay.Event, error], error) {
 	if w.session == nil {
-		id := newSessionID(time.Now())
+		id := inspect.NewSessionID(time.Now())
 		if o.as != "" {
 			id = o.as
 			if err := a.free(ctx, w.store, id); err != nil {

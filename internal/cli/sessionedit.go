@@ -8,7 +8,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
-	"github.com/belay-run/belay/internal/spill"
+	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/memory"
 	"github.com/spf13/cobra"
 )
@@ -92,21 +92,15 @@ func (a *app) deleteSession(ctx context.Context, store assembly.Store, id string
 	case info.ID != id: // do not guess: deletion cannot be undone
 		return usage("to delete session %s, give its whole id", info.ID)
 	}
-	settings, err := a.settings()
-	if err != nil {
-		return err
-	}
 	family, err := familyOf(ctx, store, id)
 	if err != nil {
 		return err
 	}
-	if err := store.Delete(ctx, id); err != nil {
+	project := &inspect.Project{From: a.assembler(), Settings: a.settings}
+	if err := project.Delete(ctx, store, id); err != nil {
 		if errors.Is(err, belay.ErrHeld) {
 			return fmt.Errorf("%w: end the process that uses it, or wait for its turn to end", err)
 		}
-		return err
-	}
-	if err := spill.Remove(assembly.SpillDir(settings), id); err != nil {
 		return err
 	}
 	forgotten := 0

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,27 +9,9 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/assembly"
+	"github.com/belay-run/belay/internal/inspect"
 	"github.com/spf13/cobra"
 )
-
-// listed is one session in the output of "belay sessions --json".
-type listed struct {
-	ID      string            `json:"id"`
-	Title   string            `json:"title"`
-	State   string            `json:"state"`
-	Turns   int               `json:"turns"`
-	Last    int64             `json:"messages"`
-	Created time.Time         `json:"created"`
-	Changed time.Time         `json:"changed"`
-	Usage   belay.Usage       `json:"usage"`
-	Labels  map[string]string `json:"labels,omitempty"`
-	// Cursor is the value of --after that lists the sessions after this one.
-	Cursor string `json:"cursor"`
-	// ForkedFrom is the session and message that this session was forked from.
-	ForkedFrom *belay.ForkPoint `json:"forked_from,omitempty"`
-	// Ending says why the last turn ended.
-	Ending *belay.Ending `json:"ending,omitempty"`
-}
 
 func (a *app) sessionsCommand() *cobra.Command {
 	var asJSON bool
@@ -106,7 +87,7 @@ func (a *app) sessions(ctx context.Context, store assembly.Store, shown *session
 		if err != nil {
 			return err
 		}
-		if isChild(info.ID) && !shown.children {
+		if inspect.IsChild(info.ID) && !shown.children {
 			continue
 		}
 		if count++; shown.limit > 0 && count > shown.limit {
@@ -115,63 +96,14 @@ func (a *app) sessions(ctx context.Context, store assembly.Store, shown *session
 			}
 			break
 		}
-		l := listed{
-			ID: info.ID, Title: titleOf(ctx, store, info), State: stateOf(info), Turns: info.State.Turns, Last: info.Last, Labels: info.Labels, Cursor: info.Cursor(),
-			Created: info.Created, Changed: info.Changed, Usage: info.State.Spent(), ForkedFrom: info.State.ForkedFrom, Ending: info.State.Ending,
+		l, err := inspect.SessionOf(ctx, store, info)
+		if err != nil {
+			return err
 		}
 		last = l.Cursor
-		if info.Last == 0 && info.State.Turn == nil {
-			queued, err := store.Queued(ctx, info.ID)
-			if err != nil {
-				return err
-			}
-			if len(queued) > 0 {
-				l.State, l.Title = "waiting", cmp.Or(info.Title, queued[0].Text)
-			}
-		}
 		out.add(l, l.ID, a.dressState(l.State), fmt.Sprint(l.Turns), dollars(l.Usage.Cost), a.onOut.dim(ago(now, l.Changed)), short(oneLine(l.Title), max(a.width-60, 20)))
 	}
 	return out.end("no sessions")
-}
-
-// titleOf returns the title of a session, or else its first message.
-func titleOf(ctx context.Context, store belay.Store, info belay.SessionInfo) string {
-	if info.Title != "" {
-		return info.Title
-	}
-	return firstWords(ctx, store, info.ID)
-}
-
-// firstWords returns the user's first message in a session, as the user typed it.
-func firstWords(ctx context.Context, store belay.Store, id string) string {
-	for m, err := range store.Read(ctx, id, 0) {
-		if err != nil {
-			return ""
-		}
-		if m.Kind == belay.KindUser && m.PreModifiedText != nil {
-			return *m.PreModifiedText
-		}
-		if m.Kind == belay.KindUser {
-			return m.Text()
-		}
-	}
-	return ""
-}
-
-// stateOf returns the state of a session as one word.
-func stateOf(info belay.SessionInfo) string {
-	switch turn := info.State.Turn; {
-	case turn == nil && info.State.Last == belay.EndTurn:
-		return "done"
-	case turn == nil:
-		return cmp.Or(string(info.State.Last), "new")
-	case turn.Parked:
-		return "parked"
-	case info.Held:
-		return "running"
-	default:
-		return "interrupted"
-	}
 }
 
 func (a *app) dressState(state string) string {

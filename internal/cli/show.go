@@ -10,6 +10,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/assembly"
+	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/store/sqlite"
 	"github.com/spf13/cobra"
@@ -106,7 +107,7 @@ func (t *transcript) linef(format string, args ...any) {
 }
 
 func (t *transcript) head(info belay.SessionInfo) {
-	line := fmt.Sprintf("session %s  %s", info.ID, stateOf(info))
+	line := fmt.Sprintf("session %s  %s", info.ID, inspect.StateOf(info))
 	if from := info.State.ForkedFrom; from != nil {
 		line += fmt.Sprintf("  forked from %s at message %d", from.Session, from.Seq)
 	}
@@ -138,7 +139,7 @@ func (t *transcript) foot(info belay.SessionInfo) {
 	case info.Held:
 		t.linef("%s", t.s.green(fmt.Sprintf("turn %s is running in another process", open.ID)))
 	default:
-		t.linef("%s", t.s.yellow(fmt.Sprintf("turn %s is %s; to resume it: belay resume %s", open.ID, stateOf(info), parentOf(info.ID))))
+		t.linef("%s", t.s.yellow(fmt.Sprintf("turn %s is %s; to resume it: belay resume %s", open.ID, inspect.StateOf(info), inspect.ParentOf(info.ID))))
 	}
 }
 

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/chat"
+	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/skill"
@@ -18,18 +18,8 @@ import (
 
 // ofSpace returns a suffix with the space that contains a file, or "".
 func ofSpace(spaces []*space.Space, file string) string {
-	if id := spaceOf(spaces, file); id != "" {
+	if id := inspect.SpaceOf(spaces, file); id != "" {
 		return " (space " + id + ")"
-	}
-	return ""
-}
-
-// spaceOf returns the id of the space that contains a file, or "".
-func spaceOf(spaces []*space.Space, file string) string {
-	for _, s := range spaces {
-		if rel, err := filepath.Rel(s.Dir, assembly.RealDir(file)); err == nil && filepath.IsLocal(rel) {
-			return s.Manifest.ID
-		}
 	}
 	return ""
 }
@@ -46,29 +36,6 @@ func (a *app) skillsCommand() *cobra.Command {
 	})
 	skills.AddCommand(a.listSkillsCommand(), a.showSkillCommand(), a.checkSkillsCommand(), a.matchSkillsCommand())
 	return skills
-}
-
-// skillLine is one skill in the output of "belay skills list".
-type skillLine struct {
-	Name        string   `json:"name"`
-	ID          string   `json:"id"`
-	Description string   `json:"description,omitempty"`
-	Priority    int      `json:"priority,omitempty"`
-	Hidden      bool     `json:"hidden,omitempty"`
-	Triggers    int      `json:"triggers,omitempty"`
-	Sections    []string `json:"sections,omitempty"`
-	Agents      []string `json:"agents,omitempty"`
-	Path        string   `json:"path"`
-}
-
-func skillLineOf(s *skill.Skill) skillLine {
-	l := skillLine{
-		Name: s.Name, ID: s.ID, Description: s.Description, Priority: s.Priority, Hidden: s.Hidden, Triggers: len(s.Triggers), Agents: s.Agents, Path: s.Path,
-	}
-	for _, section := range s.Sections {
-		l.Sections = append(l.Sections, section.Name)
-	}
-	return l
 }
 
 func (a *app) listSkillsCommand() *cobra.Command {
@@ -88,7 +55,7 @@ func (a *app) listSkillsCommand() *cobra.Command {
 			spaces := assembly.SpacesHere(settings)
 			out := a.newList(asJSON, "SKILL", "GETS IN", "FROM", "WHAT FOR")
 			for _, s := range catalog.List() {
-				out.add(skillLineOf(s), oneLine(s.Name), waysIn(s), a.onOut.dim(oneLine(assembly.RelativePath(settings, s.Path)+ofSpace(spaces, s.Path))), short(oneLine(s.Description), max(a.width-60, 30)))
+				out.add(inspect.SkillOf(s), oneLine(s.Name), waysIn(s), a.onOut.dim(oneLine(assembly.RelativePath(settings, s.Path)+ofSpace(spaces, s.Path))), short(oneLine(s.Description), max(a.width-60, 30)))
 			}
 			a.assembler().ReportSkillProblems(settings, append(catalog.Problems(), a.assembler().Clashes(catalog)...))
 			return out.end("there are no skills: make a directory with a SKILL.md in .belay/skills, see docs/skills.md")

@@ -12,6 +12,7 @@ import (
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/space"
 	"github.com/belay-run/belay/subagent"
@@ -192,7 +193,7 @@ func (a *app) installable(ctx context.Context, s *config.Loaded, dir string) (*s
 		return loaded, err
 	}
 	host := a.assembler().NewHost(ctx, s)
-	runtime, err := hook.NewRuntime(belay.Phases(), &hook.RuntimeOptions{Grants: host.Grants, Queue: noQueue{}})
+	runtime, err := hook.NewRuntime(belay.Phases(), &hook.RuntimeOptions{Grants: host.Grants, Queue: inspect.NoQueue{}})
 	if err != nil {
 		return loaded, err
 	}

@@ -77,19 +77,8 @@ func (t *table) write(w io.Writer, head func(string) string) error {
 	return err
 }
 
-// took formats a duration, such as "1.2s".
-func took(d time.Duration) string {
-	switch {
-	case d < time.Millisecond:
-		return fmt.Sprintf("%dµs", d.Microseconds())
-	case d < time.Second:
-		return fmt.Sprintf("%dms", d.Milliseconds())
-	case d < time.Minute:
-		return fmt.Sprintf("%.1fs", d.Seconds())
-	default:
-		return d.Round(time.Second).String()
-	}
-}
+// took formats a duration for people.
+func took(d time.Duration) string { return visible.Took(d) }
 
 // ago formats how much time has passed, such as "5m ago".
 func ago(now, then time.Time) string {

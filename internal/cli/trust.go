@@ -12,11 +12,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/belay-run/belay/declare"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/diff"
+	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/space"
@@ -205,16 +205,7 @@ func changeWord(c space.Change) string {
 	}
 }
 
-// prefixedID returns the id of a hook with its prefix, such as project/no-prod.
-func prefixedID(place *space.Space, d *declare.Declaration) string {
-	if prefix := place.Prefix(); prefix != "" {
-		return prefix + "/" + d.ID
-	}
-	return d.ID
-}
-
-// tellPrograms prints the programs and servers of a place that would run if the user
-// trusts the place.
+// tellPrograms prints the programs and servers of a place that would run if it is trusted.
 func (a *app) tellPrograms(s *config.Loaded, loaded *space.Space) {
 	for _, d := range loaded.Programs() {
 		what := strings.Join(d.Argv, " ")
@@ -236,7 +227,7 @@ func (a *app) tellPrograms(s *config.Loaded, loaded *space.Space) {
 		if d.Options.Shadow {
 			what += "  shadow mode: Belay ignores its answer"
 		}
-		fmt.Fprintf(a.out, "%s at %s: %s  %s\n", prefixedID(loaded, d), d.Phase, visible.All(what), a.onOut.dim(visible.All(where)))
+		fmt.Fprintf(a.out, "%s at %s: %s  %s\n", inspect.PrefixedID(loaded, d), d.Phase, visible.All(what), a.onOut.dim(visible.All(where)))
 	}
 	for i := range loaded.Servers {
 		server := &loaded.Servers[i]
@@ -308,22 +299,7 @@ func (a *app) listTrust(s *config.Loaded, asJSON bool) error {
 	host := space.NewHost(&space.Options{Trust: assembly.OpenTrust(s)})
 	for _, r := range records {
 		r.Files = nil
-		out.add(r, assembly.ShownPath(s, r.Dir), r.Origin.String(), stateOfTrust(host, r), strings.Join(r.Grants, ","), r.By, r.At.Local().Format(time.DateOnly))
+		out.add(r, assembly.ShownPath(s, r.Dir), r.Origin.String(), inspect.TrustState(host, r), strings.Join(r.Grants, ","), r.By, r.At.Local().Format(time.DateOnly))
 	}
 	return out.end("nothing is trusted")
-}
-
-// stateOfTrust returns whether a trusted directory has changed.
-func stateOfTrust(host *space.Host, r *space.Record) string {
-	if _, err := os.Stat(r.Dir); err != nil {
-		return "directory missing"
-	}
-	loaded, err := space.Load(r.Dir, r.Origin)
-	if err != nil {
-		return "has mistakes"
-	}
-	if st, err := host.Standing(loaded); err != nil || !st.Trusted {
-		return "changed"
-	}
-	return "unchanged"
 }

@@ -3,18 +3,16 @@ package cli
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
 	"os/user"
-	"strings"
-	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/chat"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/provider/scripted"
 )
 
@@ -86,8 +84,8 @@ func (a *app) beginOld(ctx context.Context, w *work, o *runOptions) (model belay
 		return nil, err
 	}
 	w.session = &info
-	if isChild(info.ID) {
-		return nil, usage("session %s belongs to a subagent, and only its parent runs turns in it: use `belay resume %s`", info.ID, parentOf(info.ID))
+	if inspect.IsChild(info.ID) {
+		return nil, usage("session %s belongs to a subagent, and only its parent runs turns in it: use `belay resume %s`", info.ID, inspect.ParentOf(info.ID))
 	}
 	if o.taskless && info.Held { // check this before the model is opened
 		return nil, heldElsewhere(&info)
@@ -112,11 +110,6 @@ func (a *app) beginOld(ctx context.Context, w *work, o *runOptions) (model belay
 		return nil, err
 	}
 	return assembly.OpenModel(w.Settings)
-}
-
-// newSessionID returns an id that begins with the date and is short enough to type.
-func newSessionID(now time.Time) string {
-	return now.Format("20060102") + "-" + strings.ToLower(rand.Text()[:5])
 }
 
 // who returns the name of the person at the terminal. Decisions record this name.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,7 +15,7 @@ import (
 	"github.com/belay-run/belay/host"
 	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
-	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/store/postgres"
 	"github.com/spf13/cobra"
@@ -117,15 +116,11 @@ func bounds(flag string, words []string, known func(name string) error) (map[str
 
 // anAgent returns an error if no agent has this name.
 func anAgent(s *config.Loaded, name string) error {
-	names := []string{assembly.MainAgent}
-	declared, _ := assembly.Agents(s)
-	for _, d := range assembly.AddSpaceAgents(declared, assembly.SpacesHere(s)) {
-		names = append(names, d.Name)
+	project := &inspect.Project{Settings: func() (*config.Loaded, error) { return s, nil }}
+	if err := project.CheckAgent(name); err != nil {
+		return fmt.Errorf("%w: `belay agents list` lists them, %s is the one that the settings describe, and * means all others", err, assembly.MainAgent)
 	}
-	if slices.Contains(names, name) {
-		return nil
-	}
-	return fmt.Errorf("%w: %q%s: `belay agents list` lists them, %s is the one that the settings describe, and * means all others", assembly.ErrNoAgent, name, near.Hint(name, names), assembly.MainAgent)
+	return nil
 }
 
 // serve runs the worker until it is stopped.
@@ -149,7 +144,7 @@ func (a *app) serve(cmd *cobra.Command, o *workerOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	agents, err := a.openHost(ctx, cmd, &o.run, store)
+	agents, err := a.openHost(ctx, cmd, &o.run, store, nil)
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
@@ -171,10 +166,13 @@ func (a *app) serve(cmd *cobra.Command, o *workerOptions) (err error) {
 	})()
 	a.remarkf("%s", a.onErr.dim(fmt.Sprintf("working in %s on %s", settings.Project, config.MaskDSN(settings.Store))))
 	working, stop := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
 	defer stop()
+	sharing, endShare := context.WithCancel(context.WithoutCancel(ctx)) // turns that are handed over still have events
+	defer endShare()
+	watching.Go(func() { agents.Share(sharing) })
 	if o.once {
-		var watching sync.WaitGroup
-		defer watching.Wait()
 		watching.Go(func() { // ends when nothing is due, or when the worker ends
 			defer stop()
 			a.untilIdle(working, store, &left)
@@ -186,10 +184,10 @@ func (a *app) serve(cmd *cobra.Command, o *workerOptions) (err error) {
 }
 
 // openHost opens the host that makes the worker's agents. The host runs no background jobs,
-// because the worker does.
-func (a *app) openHost(ctx context.Context, cmd *cobra.Command, o *runOptions, store belay.Store) (*host.Host, error) {
+// because the worker does. A model replaces the one of the settings, if it is not nil.
+func (a *app) openHost(ctx context.Context, cmd *cobra.Command, o *runOptions, store belay.Store, model belay.Model) (*host.Host, error) {
 	opts := &host.Options{
-		Dir: a.dir, UserDir: a.userDir, Environ: a.environ, MCP: a.mcp, Hooks: a.hooks, Store: store, NoJobs: true,
+		Dir: a.dir, UserDir: a.userDir, Environ: a.environ, MCP: a.mcp, Hooks: a.hooks, Store: store, Model: model, NoJobs: true,
 		Notify: func(n host.Notice) { a.showAssembly(assembly.Notice(n)) },
 	}
 	if a.debug {
@@ -375,14 +373,14 @@ func (a *app) submit(ctx context.Context, o *submitOptions, args []string) (err 
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	id := newSessionID(time.Now())
+	id := inspect.NewSessionID(time.Now())
 	switch {
 	case o.session != "":
 		info, err := findSession(ctx, store, o.session)
 		if err != nil {
 			return err
 		}
-		if isChild(info.ID) {
+		if inspect.IsChild(info.ID) {
 			return usage("session %s belongs to a subagent, and only its parent runs turns in it", info.ID)
 		}
 		id = info.ID

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,8 +9,8 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/engine"
-	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/assembly"
+	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/spf13/cobra"
 )
@@ -34,23 +33,9 @@ long the oldest.`,
 	return cmd
 }
 
-// workload is the output of `belay workers --json`.
-type workload struct {
-	Turns belay.Load      `json:"turns"`
-	Jobs  hook.QueueStats `json:"jobs"`
-}
-
 func (a *app) workers(ctx context.Context, store assembly.Store, asJSON bool) error {
-	var l workload
-	var err error
-	if l.Turns, err = store.Load(ctx); err != nil {
-		return err
-	}
-	queue, ok := store.Queue().(hook.StatQueue)
-	if !ok {
-		return errors.New("the store's jobs cannot be counted")
-	}
-	if l.Jobs, err = queue.Stats(ctx); err != nil {
+	l, err := inspect.WorkloadOf(ctx, store)
+	if err != nil {
 		return err
 	}
 	if asJSON {
@@ -240,7 +225,7 @@ func (w *watcher) state(ctx context.Context, store assembly.Store, info belay.Se
 
 // tell prints the state of the session if the state has changed.
 func (w *watcher) tell(ctx context.Context, store assembly.Store, info belay.SessionInfo, queued int) error {
-	lines := []string{fmt.Sprintf("session %s: %s", info.ID, stateOf(info))}
+	lines := []string{fmt.Sprintf("session %s: %s", info.ID, inspect.StateOf(info))}
 	switch turn := info.State.Turn; {
 	case turn == nil && queued > 0:
 		why, err := waitingFor(ctx, store, info.ID)
@@ -277,7 +262,7 @@ type watchEnd struct {
 // over ends watching with an exit code.
 func (w *watcher) over(info belay.SessionInfo, code int) error {
 	if w.asJSON {
-		if err := w.app.printJSON(watchEnd{info.ID, stateOf(info), info.State.Ending}); err != nil {
+		if err := w.app.printJSON(watchEnd{info.ID, inspect.StateOf(info), info.State.Ending}); err != nil {
 			return err
 		}
 	}

@@ -45,6 +45,7 @@ type Config struct {
 	Memory    Memory    `json:"memory"`
 	Hooks     Hooks     `json:"hooks"`
 	Skills    Skills    `json:"skills"`
+	Serve     Serve     `json:"serve"`
 	// Providers are the settings of providers, by name. [Loaded.Provider] adds the built-in
 	// values.
 	Providers map[string]Provider `json:"providers"`
@@ -96,6 +97,22 @@ type Skills struct {
 	// EnforceAllowedTools makes the field allowed-tools of an active skill a limit, for all
 	// agents.
 	EnforceAllowedTools bool `json:"enforce_allowed_tools"`
+}
+
+// Serve has the settings of belay serve.
+type Serve struct {
+	// Listen is the address, such as 127.0.0.1:7717.
+	Listen string `json:"listen"`
+	// Hosts are the names of the server, besides the names of this machine.
+	Hosts []string `json:"hosts"`
+	// Workers is how many turns the server runs at once. 0 leaves them to belay worker.
+	Workers int `json:"workers"`
+	// TrustProxy makes the server use the client address that its proxy sends.
+	TrustProxy bool `json:"trust_proxy"`
+	// MaxBody is the maximum size of a request. Connections is the maximum number of open
+	// connections.
+	MaxBody     int64 `json:"max_body"`
+	Connections int   `json:"connections"`
 }
 
 // Retention limits what `belay store prune` keeps. Zero means no limit.
@@ -166,12 +183,20 @@ func fields() []field {
 		}},
 		{path: "memory.mode", value: func(c *Config) any { return &c.Memory.Mode }, check: func(c *Config) error { return oneOf(c.Memory.Mode, memoryModes()) }, looser: looserMemory},
 		{path: "memory.file", value: func(c *Config) any { return &c.Memory.File }, private: "where memories are kept"},
+		{path: "serve.listen", value: func(c *Config) any { return &c.Serve.Listen }, private: howServed},
+		{path: "serve.hosts", value: func(c *Config) any { return &c.Serve.Hosts }, private: howServed},
+		{path: "serve.workers", value: func(c *Config) any { return &c.Serve.Workers }, private: howServed},
+		{path: "serve.trust_proxy", value: func(c *Config) any { return &c.Serve.TrustProxy }, private: howServed},
+		{path: "serve.max_body", value: func(c *Config) any { return &c.Serve.MaxBody }, private: howServed},
+		{path: "serve.connections", value: func(c *Config) any { return &c.Serve.Connections }, private: howServed},
 		{path: "providers", value: func(c *Config) any { return &c.Providers }, private: "where keys are and go", inFiles: always},
 	}
 }
 
-// always is the function inFiles of settings that must be in a file, where people see
-// them.
+// howServed completes the sentence "a project cannot decide …".
+const howServed = "how the server is reached"
+
+// always is the inFiles of settings that only a file may set, where people see them.
 func always(*Config) string { return "set it in a " + Name + ", not by a variable" }
 
 // never returns the function inFiles for a sandbox mode that must be in a file.

@@ -56,6 +56,7 @@ func TestDefaults(t *testing.T) {
 		Sandbox:   config.Sandbox{Mode: "auto"},
 		Hooks:     config.Hooks{AllowCommands: true},
 		Memory:    config.Memory{Mode: "off", File: filepath.Join(o.UserDir, "belay", "memory.db")},
+		Serve:     config.Serve{Listen: "127.0.0.1:7717", Workers: 4, MaxBody: 1_000_000, Connections: 4096},
 	}
 	if diff := cmp.Diff(want, l.Config); diff != "" {
 		t.Error(diff)
@@ -94,6 +95,7 @@ sandbox: {mode: off, write: [~/cache], memory: 3GB, processes: 7, cpu_time: 2h}
 network: {private_hosts: [mcp.example.com], proxy: true}
 memory: {mode: propose, file: ~/memory.db}
 skills: {enforce_allowed_tools: true}
+serve: {listen: "0.0.0.0:80", hosts: [belay.example.com], workers: 0, trust_proxy: true, max_body: 2MB, connections: 9}
 hooks: {disable: [project/slow], allow_commands: false, webhook_allowlist: [hooks.example.com], no_previews: true}
 providers:
   anthropic: {key_file: key, url: "http://127.0.0.1:8080", thinking: adaptive}
@@ -141,6 +143,7 @@ providers:
 		Network: config.Network{PrivateHosts: []string{"mcp.example.com"}, Proxy: true},
 		Memory:  config.Memory{Mode: "propose", File: filepath.Join(home, "memory.db")},
 		Skills:  config.Skills{EnforceAllowedTools: true},
+		Serve:   config.Serve{Listen: "0.0.0.0:80", Hosts: []string{"belay.example.com"}, TrustProxy: true, MaxBody: 2_000_000, Connections: 9},
 		Hooks:   config.Hooks{Disable: []string{"project/slow"}, WebhookAllowlist: []string{"hooks.example.com"}, NoPreviews: true},
 		Providers: map[string]config.Provider{
 			"anthropic": {URL: "http://127.0.0.1:8080", KeyFile: filepath.Join(o.UserDir, "belay", "key"), Tuning: config.Tuning{Thinking: config.Adaptive}},
@@ -167,12 +170,12 @@ providers:
 func TestPrecedence(t *testing.T) {
 	t.Parallel()
 	o := files(t, "mode: permissive\nlimits: {steps: 1, parallel: 1, result_characters: 1, listing_tokens: 1}\n", "mode: build\nlimits:\n  steps: 2\n  parallel: 2\n  listing_tokens: 2\n")
-	o.Environ = []string{"BELAY_LIMITS_STEPS=3", "BELAY_LIMITS_LISTING_TOKENS=3", "BELAY_TOOLS=read, grep", "BELAY_MODEL=", "BELAY_HOOKS_NO_PREVIEWS=true"}
+	o.Environ = []string{"BELAY_LIMITS_STEPS=3", "BELAY_LIMITS_LISTING_TOKENS=3", "BELAY_TOOLS=read, grep", "BELAY_MODEL=", "BELAY_HOOKS_NO_PREVIEWS=true", "BELAY_SERVE_WORKERS=0"}
 	l := load(t, o)
 	if err := l.Override("limits.steps", "max-steps", "4"); err != nil {
 		t.Fatal(err)
 	}
-	if l.Mode != "build" || l.Limits != (config.Limits{Steps: 4, Parallel: 2, ResultCharacters: 1, Tool: 5 * time.Minute, Idle: 5 * time.Minute, ListingTokens: 3}) || l.Model != "" || !l.Hooks.NoPreviews {
+	if l.Mode != "build" || l.Limits != (config.Limits{Steps: 4, Parallel: 2, ResultCharacters: 1, Tool: 5 * time.Minute, Idle: 5 * time.Minute, ListingTokens: 3}) || l.Model != "" || !l.Hooks.NoPreviews || l.Serve.Workers != 0 {
 		t.Errorf("%+v", l.Config)
 	}
 	if diff := cmp.Diff([]string{"read", "grep"}, l.Tools); diff != "" {

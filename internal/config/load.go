@@ -99,6 +99,7 @@ func Load(opts *Options) (*Loaded, error) {
 	}
 	l := &Loaded{Project: dir, from: make(map[string]Source), lines: make(map[string]string), environ: o.Environ}
 	l.Hooks.AllowCommands = true
+	l.Serve.Workers = 4
 	l.Mode, l.Store = permit.Standard.Name, filepath.Join(".belay", "belay.db")
 	for _, f := range fields() {
 		l.from[f.path] = Source{Kind: "default"}
@@ -150,6 +151,9 @@ func (l *Loaded) fillIn() {
 	l.Approvals.OnAsk = cmp.Or(l.Approvals.OnAsk, "wait")
 	l.Sandbox.Mode = cmp.Or(l.Sandbox.Mode, SandboxAuto)
 	l.Memory.Mode = cmp.Or(l.Memory.Mode, MemoryOff)
+	l.Serve.Listen = cmp.Or(l.Serve.Listen, "127.0.0.1:7717")
+	l.Serve.MaxBody = cmp.Or(l.Serve.MaxBody, 1_000_000)
+	l.Serve.Connections = cmp.Or(l.Serve.Connections, 4096)
 	l.Approvals.Expiry = cmp.Or(l.Approvals.Expiry, 24*time.Hour)
 }
 

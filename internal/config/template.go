@@ -77,6 +77,10 @@ const template = `# Settings of this project for belay. Every line is optional; 
 # Other settings for hooks in files work only in the user's own file: hooks.disable, hooks.allow_commands and
 # hooks.webhook_allowlist. "belay hooks list" shows which hooks run here.
 
+# Settings of "belay serve" work only in the user's own file, or as variables: serve.listen (127.0.0.1:7717), serve.hosts
+# (names of the server), serve.workers (4; 0 leaves turns to "belay worker"), serve.trust_proxy, serve.max_body (1MB) and
+# serve.connections (4096).
+
 # approvals:
 #   on_ask: wait               # wait (at a terminal, else park), park, or deny
 #   expiry: 24h                # how long a question stays open

@@ -1,5 +1,6 @@
 // Command gendocs writes the parts of the docs that are generated from code: the phase
-// table in docs/hooks.md, the diagnostic codes, and the JSON Schemas. With -check it writes
+// table in docs/hooks.md, the diagnostic codes, the JSON Schemas, and the reference and the
+// OpenAPI document of the server. With -check it writes
 // nothing, and fails if a file is stale.
 package main
 
@@ -15,6 +16,7 @@ import (
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/internal/phasejson"
+	"github.com/belay-run/belay/serve"
 )
 
 func main() {
@@ -84,6 +86,13 @@ func orphans(root string, files map[string][]byte) ([]string, error) {
 // generate returns the content of each generated file, by its path.
 func generate(root string) (map[string][]byte, error) {
 	files := map[string][]byte{"docs/reference/diagnostics.md": diagnostics()}
+	for name, make := range map[string]func() ([]byte, error){"serve/openapi.json": serve.OpenAPI, "docs/reference/api.md": serve.Reference} {
+		text, err := make()
+		if err != nil {
+			return nil, err
+		}
+		files[name] = text
+	}
 	page, err := os.ReadFile(filepath.Join(root, "docs", "hooks.md"))
 	if err != nil {
 		return nil, err

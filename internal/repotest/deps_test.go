@@ -22,7 +22,9 @@ const (
 	levelRooms                 // the parts of an agent; each can be used without the others
 	levelHosts                 // packages that combine parts
 	levelAssembly              // makes agents from settings and all parts
+	levelInspect               // describes what agents have
 	levelEmbed                 // for programs that embed all parts
+	levelServe                 // offers agents to other programs
 	levelPrograms              // commands, generators and examples: may import everything
 )
 
@@ -100,6 +102,8 @@ var rooms = []room{
 	{"internal/config", levelHosts, []string{"github.com/goccy/go-yaml"}, "settings are for all rooms: what they say about the floor is checked with its file and line"},
 	{"internal/assembly", levelAssembly, []string{"golang.org/x/sys"}, "agents are made of settings once, for the command line and for programs that embed it; it knows no terminal"},
 	{"host", levelEmbed, nil, "a program that embeds Belay gets what the command line has, behind few names"},
+	{"internal/inspect", levelInspect, nil, "sessions, approvals, hooks and the rest are described once, for the command line and the server"},
+	{"serve", levelServe, nil, "the server offers what a host has; how agents are made, the host knows"},
 	{"internal/cli", levelPrograms, nil, "the command line puts everything together; cmd/belay only calls it"},
 	{"internal/picture", levelPrograms, nil, "the picture of the README is drawn by a program"},
 	{"internal/demo", levelPrograms, nil, "the guided tour shows everything"},

@@ -43,8 +43,9 @@ func (s *Store) ring(ctx context.Context, channel, payload string) {
 type ear struct {
 	begin sync.Once
 
-	mu       sync.Mutex
-	sessions map[string]*watched
+	mu        sync.Mutex
+	sessions  map[string]*watched
+	receivers map[chan string]struct{} // see Store.Broadcasts
 }
 
 // watched is a session with waiters.
@@ -133,7 +134,11 @@ func (s *Store) hearUntilCut(ctx context.Context) error {
 		return err
 	}
 	defer done()
-	for _, channel := range []string{turnChannel, sessionChannel} {
+	var schema string
+	if err := s.soon(ctx, func(ctx context.Context) error { return conn.QueryRow(ctx, "SELECT current_schema()").Scan(&schema) }); err != nil {
+		return err
+	}
+	for _, channel := range []string{turnChannel, sessionChannel, busChannel} {
 		if err := s.soon(ctx, func(ctx context.Context) error {
 			_, err := conn.Exec(ctx, "LISTEN "+channel)
 			return err //nolint:wrapcheck // it is logged
@@ -150,6 +155,8 @@ func (s *Store) hearUntilCut(ctx context.Context) error {
 			return err //nolint:wrapcheck // likewise
 		})
 		switch {
+		case err == nil && heard.Channel == busChannel:
+			s.ear.pass(s, schema, heard.Payload)
 		case err == nil:
 			s.ear.hear(s, heard.Channel, heard.Payload)
 		case !errors.Is(err, context.DeadlineExceeded):

@@ -234,6 +234,19 @@ func (s *Store) Wake(ctx context.Context, session string) error {
 	return nil
 }
 
+// Requeue makes the open turn of a session due.
+func (s *Store) Requeue(ctx context.Context, turn belay.DueTurn) error {
+	if !storable(turn.Session) {
+		return fmt.Errorf("queue the turn of session %q: %w", turn.Session, belay.ErrNotFound)
+	}
+	err := s.submit(ctx, func(ctx context.Context, w *writing) error { return record.Requeue(ctx, w.Queries, &turn, s.now()) })
+	if err != nil {
+		return fmt.Errorf("queue the turn of session %q: %w", turn.Session, err)
+	}
+	s.ring(ctx, turnChannel, "")
+	return nil
+}
+
 // Load returns the holders with their sessions, and the number of turns that wait.
 func (s *Store) Load(ctx context.Context) (load belay.Load, err error) {
 	holders, err := s.holders(ctx)
@@ -329,4 +342,4 @@ func (s *Store) watchedRow(ctx context.Context, session string, said *time.Time)
 	return s.read.SessionRow(ctx, session)
 }
 
-var _ belay.TurnStore = (*Store)(nil)
+var _ belay.RequeueStore = (*Store)(nil)

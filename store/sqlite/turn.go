@@ -143,6 +143,16 @@ func (s *Store) Wake(ctx context.Context, session string) error {
 	return nil
 }
 
+// Requeue makes the open turn of a session due.
+func (s *Store) Requeue(ctx context.Context, turn belay.DueTurn) error {
+	err := s.submit(ctx, func(ctx context.Context, w *writing) error { return record.Requeue(ctx, w.Queries, &turn, s.now()) })
+	if err != nil {
+		return fmt.Errorf("queue the turn of session %q: %w", turn.Session, err)
+	}
+	s.due.broadcast()
+	return nil
+}
+
 // Load returns the holders with their sessions, and the number of turns that wait.
 func (s *Store) Load(ctx context.Context) (load belay.Load, err error) {
 	err = s.look(ctx, func(q *table.Queries) error {
@@ -216,4 +226,4 @@ func (s *Store) await(ctx context.Context, signal <-chan struct{}, atMost time.D
 	return nil
 }
 
-var _ belay.TurnStore = (*Store)(nil)
+var _ belay.RequeueStore = (*Store)(nil)

@@ -83,7 +83,7 @@ func fullMessage(seq int64) *belay.Message {
 			}},
 			{Type: belay.PartResult, Result: &belay.ResultPart{Call: "call-1", Tool: "write", Result: result}},
 		},
-		PreModifiedText: &original, IsSkillInjection: true, IsCompaction: true, Keep: seq,
+		PreModifiedText: &original, Queued: "turn-1", IsSkillInjection: true, IsCompaction: true, Keep: seq,
 		Model: "model-1", StopReason: belay.StopToolUse,
 		Usage: &belay.Usage{In: 1, Out: 2, CacheRead: 3, CacheWrite: 4, Cost: 0.1},
 	}

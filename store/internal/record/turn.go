@@ -3,6 +3,7 @@ package record
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"strings"
 	"time"
 
@@ -26,6 +27,17 @@ func Submit(ctx context.Context, q *table.Queries, turn *belay.QueuedTurn, now t
 		return err
 	}
 	return q.AddQueuedTurn(ctx, table.AddQueuedTurnParams{ID: turn.ID, Session: turn.Session, Number: number, Agent: turn.Agent, Model: turn.Model, Body: body})
+}
+
+// Requeue makes the turn of an existing session due.
+func Requeue(ctx context.Context, q *table.Queries, turn *belay.DueTurn, now time.Time) error {
+	if _, err := q.SessionRow(ctx, turn.Session); errors.Is(err, sql.ErrNoRows) {
+		return belay.ErrNotFound
+	} else if err != nil {
+		return err
+	}
+	_, err := q.AddDueTurn(ctx, table.AddDueTurnParams{Session: turn.Session, Agent: turn.Agent, Model: turn.Model, Due: Nanos(now)})
+	return err
 }
 
 // Queued reads the turns of a session that have not begun.

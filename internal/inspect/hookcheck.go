@@ -1,4 +1,4 @@
-package cli
+package inspect
 
 import (
 	"bufio"
@@ -18,23 +18,25 @@ import (
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/memory"
 	"github.com/belay-run/belay/skill"
+	"github.com/belay-run/belay/space"
 	"github.com/belay-run/belay/subagent"
 	"github.com/belay-run/belay/toolbox"
 )
 
-// hookCheck finds problems of hooks that are not mistakes. For example, a hook may be for
+// HookCheck finds problems of hooks that are not mistakes. For example, a hook may be for
 // another machine, or for a tool that does not exist yet.
-type hookCheck struct {
-	names []string // the tools of an agent of this project, except those of MCP servers
+type HookCheck struct {
+	names []string // the tools of an agent here, except those of MCP servers
 }
 
-func newHookCheck(s *config.Loaded) (*hookCheck, error) {
+// NewHookCheck returns a check for the tools of an agent here.
+func NewHookCheck(s *config.Loaded) (*HookCheck, error) {
 	root, err := os.OpenRoot(s.Project)
 	if err != nil {
 		return nil, fmt.Errorf("list the tools: %w", err)
 	}
 	defer func() { _ = root.Close() }() // ignore errors: only the names of the tools are used
-	c := &hookCheck{names: []string{
+	c := &HookCheck{names: []string{
 		toolbox.AskUserTool, subagent.InvokeTool, subagent.DelegateTool, skill.ReadTool, skill.InvokeTool,
 		memory.SearchTool, memory.LookupTool, memory.RememberTool, memory.ForgetTool,
 	}}
@@ -45,10 +47,10 @@ func newHookCheck(s *config.Loaded) (*hookCheck, error) {
 	return c, nil
 }
 
-// tool returns a warning if no tool matches a name or a pattern, or else "". It accepts
+// Tool returns a warning if no tool matches a name or a pattern, or else "". It accepts
 // every name of the form server__tool, because the tools of MCP servers are unknown until
 // the servers start.
-func (c *hookCheck) tool(pattern string) string {
+func (c *HookCheck) Tool(pattern string) string {
 	covers := func(name string) bool {
 		ok, err := path.Match(strings.ReplaceAll(pattern, "[!", "[^"), name)
 		return ok || err != nil // the loader reports an invalid pattern
@@ -62,39 +64,38 @@ func (c *hookCheck) tool(pattern string) string {
 	return fmt.Sprintf("no tool %q here%s", pattern, near.Hint(pattern, c.names))
 }
 
-// tools returns a warning for each tool in a match that does not exist.
-func (c *hookCheck) tools(m hook.Match) []string {
+// Tools returns a warning for each tool in a match that does not exist.
+func (c *HookCheck) Tools(m hook.Match) []string {
 	var odd []string
 	for _, pattern := range slices.Concat(m.Tools, m.Labels["tool"]) {
-		if said := c.tool(pattern); said != "" {
+		if said := c.Tool(pattern); said != "" {
 			odd = append(odd, "match: "+said)
 		}
 	}
 	return odd
 }
 
-// all returns the warnings about all hooks of this project, and about files that are not
-// read.
-func (c *hookCheck) all(v *seen) []string {
-	odd, ids := append(assembly.Unheeded(v.settings, v.places), assembly.Unused(v.settings)...), []string(nil)
-	for _, line := range v.lines(c) {
+// All returns the warnings about all hooks here, and about files that are not read.
+func (c *HookCheck) All(v *Hooks) []string {
+	odd, ids := append(assembly.Unheeded(v.Settings, v.Places), assembly.Unused(v.Settings)...), []string(nil)
+	for _, line := range v.List(c) {
 		if line.Origin.File != "" {
 			ids = append(ids, line.ID)
 		}
 		for _, said := range line.Warnings {
-			odd = append(odd, fmt.Sprintf("%s:%d: hook %s: %s", assembly.ShownPath(v.settings, line.Origin.File), line.Origin.Line, line.ID, said))
+			odd = append(odd, fmt.Sprintf("%s:%d: hook %s: %s", assembly.ShownPath(v.Settings, line.Origin.File), line.Origin.Line, line.ID, said))
 		}
 	}
-	for _, p := range v.places.All {
+	for _, p := range v.Places.All {
 		for _, d := range p.Programs() {
 			if said := missingProgram(d); said != "" && !d.Options.Disabled {
-				odd = append(odd, fmt.Sprintf("%s:%d: hook %s: %s", assembly.ShownPath(v.settings, d.File), d.Line, prefixedID(p, d), said))
+				odd = append(odd, fmt.Sprintf("%s:%d: hook %s: %s", assembly.ShownPath(v.Settings, d.File), d.Line, PrefixedID(p, d), said))
 			}
 		}
 	}
-	for _, id := range v.settings.Hooks.Disable {
+	for _, id := range v.Settings.Hooks.Disable {
 		if _, isSwitch := assembly.HookSwitch(id); !isSwitch && !slices.Contains(ids, id) {
-			odd = append(odd, fmt.Sprintf("%s: hooks.disable: no hook has the id %q%s", v.settings.From("hooks.disable"), id, near.Hint(id, ids)))
+			odd = append(odd, fmt.Sprintf("%s: hooks.disable: no hook has the id %q%s", v.Settings.From("hooks.disable"), id, near.Hint(id, ids)))
 		}
 	}
 	return odd
@@ -162,4 +163,12 @@ func firstLine(script string) []string {
 		return nil
 	}
 	return strings.Fields(rest)
+}
+
+// PrefixedID returns the id of a hook with its prefix, such as project/no-prod.
+func PrefixedID(place *space.Space, d *declare.Declaration) string {
+	if prefix := place.Prefix(); prefix != "" {
+		return prefix + "/" + d.ID
+	}
+	return d.ID
 }

@@ -1,0 +1,140 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/assembly"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/permit"
+	"github.com/belay-run/belay/policy"
+)
+
+// ApprovalsInOrder returns approvals in the order of the store. It sorts the approvals of
+// one turn by the order of their calls. The store has them in random order, because Belay
+// checks the calls of one message at the same time.
+func ApprovalsInOrder(ctx context.Context, store belay.ListStore, filter belay.ApprovalFilter) ([]belay.Approval, error) {
+	var all []belay.Approval
+	type turn struct{ session, turn string }
+	at := make(map[turn][]int)
+	for approval, err := range store.Approvals(ctx, filter) {
+		if err != nil {
+			return nil, err
+		}
+		key := turn{approval.Session, approval.Turn}
+		at[key] = append(at[key], len(all))
+		all = append(all, approval)
+	}
+	for key, places := range at {
+		if len(places) < 2 {
+			continue
+		}
+		order := make(map[string]int)
+		for m, err := range store.Read(ctx, key.session, 0) {
+			if err != nil {
+				return nil, err
+			}
+			for _, c := range m.Calls() {
+				if m.Turn == key.turn {
+					order[c.ID] = len(order)
+				}
+			}
+		}
+		of := make([]belay.Approval, len(places))
+		for i, place := range places {
+			of[i] = all[place]
+		}
+		slices.SortStableFunc(of, func(a, b belay.Approval) int { return cmp.Compare(order[a.Call], order[b.Call]) })
+		for i, place := range places {
+			all[place] = of[i]
+		}
+	}
+	return all, nil
+}
+
+// InputOf finds the input of the call that an approval is about. It reads the
+// transcript.
+func InputOf(ctx context.Context, store belay.Store, approval *belay.Approval) (json.RawMessage, error) {
+	var input json.RawMessage
+	for m, err := range store.Read(ctx, approval.Session, 0) {
+		if err != nil {
+			return nil, err
+		}
+		if m.Turn != approval.Turn {
+			continue
+		}
+		for _, c := range m.Calls() {
+			if c.ID != approval.Call {
+				continue
+			}
+			input = c.Input
+			if c.Final != nil {
+				input = c.Final
+			}
+		}
+	}
+	if input == nil {
+		return nil, fmt.Errorf("approval %s: its call is not in the transcript of session %s", approval.ID, approval.Session)
+	}
+	return input, nil
+}
+
+// Advice helps a person to decide about a call.
+type Advice struct {
+	// Reach says what the call affects.
+	Reach string `json:"reach"`
+	// Run says how the call would run, if it is a command.
+	Run string `json:"run,omitempty"`
+	// Pattern is a scope that covers this call and similar ones. It is empty if there is none,
+	// or if the approval is already decided.
+	Pattern string `json:"pattern,omitempty"`
+}
+
+// floorOf returns the floor for an approval, in the mode of the turn that asked.
+func floorOf(ctx context.Context, from *assembly.Assembler, settings *config.Loaded, store belay.ListStore, approval *belay.Approval) (*assembly.Floor, *permit.Floor, error) {
+	f, err := from.NewFloor(ctx, settings, assembly.SpillDir(settings))
+	if err != nil {
+		return nil, nil, err
+	}
+	info, found, err := FindSession(ctx, store, approval.Session)
+	if err != nil {
+		return nil, nil, err
+	}
+	var policy policy.Settings
+	if open := info.State.Turn; found && open != nil && open.ID == approval.Turn {
+		policy = open.Policy
+	}
+	return f, f.Of(policy), nil
+}
+
+// Advise says what the call of an approval affects, how it would run, and which pattern
+// covers similar calls.
+func Advise(ctx context.Context, from *assembly.Assembler, settings *config.Loaded, store belay.ListStore, approval *belay.Approval, input json.RawMessage) (Advice, error) {
+	f, in, err := floorOf(ctx, from, settings, store, approval)
+	if err != nil {
+		return Advice{}, err
+	}
+	e := in.Explain(ctx, approval.Tool, input)
+	advice := Advice{Reach: e.Reach(), Run: f.Confinement(e)}
+	if approval.Decided == nil {
+		advice.Pattern = in.Suggest(ctx, approval.Tool, input)
+	}
+	return advice, nil
+}
+
+// CheckScope returns an error if a pattern cannot be the scope of an approval.
+func CheckScope(ctx context.Context, from *assembly.Assembler, settings *config.Loaded, store belay.ListStore, approval *belay.Approval, pattern string) error {
+	_, in, err := floorOf(ctx, from, settings, store, approval)
+	if err != nil {
+		return err
+	}
+	input, err := InputOf(ctx, store, approval)
+	if err != nil {
+		return err
+	}
+	return assembly.CheckPattern(ctx, in, pattern, approval.Tool, input)
+}

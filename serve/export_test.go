@@ -1,0 +1,60 @@
+package serve
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/belay-run/belay/internal/typeschema"
+)
+
+// OperationInfo describes an operation for tests.
+type OperationInfo struct {
+	ID, Method, Path string
+	Role             Role
+	Unlimited        bool
+	Stream           bool
+
+	op operation
+}
+
+// Operations returns the table of operations.
+func Operations() []OperationInfo {
+	var all []OperationInfo
+	for _, op := range operations() {
+		all = append(all, OperationInfo{op.id, op.method, op.path, op.role, op.unlimited, op.stream != nil, op})
+	}
+	return all
+}
+
+// Decode decodes a request as the operation does.
+func (o OperationInfo) Decode(r *http.Request, path func(string) string, limit int64) ([]byte, error) {
+	return o.op.decode(r, path, limit)
+}
+
+// CheckResponse returns an error if a response does not match the schema of the operation.
+func (o OperationInfo) CheckResponse(body []byte) error {
+	if o.op.out == nil {
+		if len(strings.TrimSpace(string(body))) > 0 {
+			return fmt.Errorf("the operation has no body, and sent %q", body)
+		}
+		return nil
+	}
+	described, err := typeschema.For(o.op.out)
+	if err != nil {
+		return err
+	}
+	var value any
+	if err := json.Unmarshal(body, &value); err != nil {
+		return err
+	}
+	described.DropNulls(value)
+	return described.Resolved.Validate(value)
+}
+
+// MostLogins is the number of failed logins that an address may make.
+const MostLogins = mostLogins
+
+// LimitListener is limitListener.
+var LimitListener = limitListener

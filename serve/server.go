@@ -1,0 +1,316 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/engine"
+	"github.com/belay-run/belay/host"
+	"github.com/belay-run/belay/internal/inspect"
+)
+
+// Store is the store of a server: store/sqlite or store/postgres.
+type Store interface {
+	belay.JournalStore
+	belay.ManageStore
+	belay.RequeueStore
+}
+
+// Options are the settings of a Server.
+type Options struct {
+	// Tokens are the tokens that clients may use. They are required.
+	Tokens *Tokens
+	// Workers is how many turns this process runs at once. Zero means none: workers in other
+	// processes run the turns. Defaults to 0.
+	Workers int
+	// Hosts are the host names of the server, besides the names of this machine. A request
+	// with another name in its Host header is refused. Defaults to none.
+	Hosts []string
+	// TrustProxy makes the server read the address of the client from X-Forwarded-For. Set it
+	// only if every request comes through your own proxy. Defaults to false.
+	TrustProxy bool
+	// MaxBody is the maximum size of a request body in bytes. Defaults to 1 MiB.
+	MaxBody int64
+	// Connections is the maximum number of open connections. Defaults to 4096.
+	Connections int
+	// Grace is how long a turn may take to finish its current step when the server stops.
+	// Defaults to 30 seconds.
+	Grace time.Duration
+	// Ping is the time between two comments in an idle event stream, which keep the connection
+	// open. Defaults to 15 seconds.
+	Ping time.Duration
+	// Logger gets errors that are not the fault of a client. By default they are discarded.
+	Logger *slog.Logger
+}
+
+// Server serves the API of a host.
+type Server struct {
+	opts    Options
+	host    *host.Host
+	store   Store
+	project *inspect.Project
+	worker  *engine.Worker // nil: other processes run the turns
+	log     *slog.Logger
+	feed    *feed
+	failed  *failedLogins
+
+	draining chan struct{} // closed when the server stops
+	drain    sync.Once
+}
+
+// New returns a server for a host. The host's store must be store/sqlite or store/postgres.
+// If Options.Workers is more than 0, open the host with NoJobs: the server runs the jobs too.
+func New(h *host.Host, opts *Options) (*Server, error) {
+	if h == nil || opts == nil || opts.Tokens == nil {
+		return nil, errors.New("new server: the host or Options.Tokens is nil: set both")
+	}
+	store, ok := h.Store().(Store)
+	if !ok {
+		return nil, fmt.Errorf("new server: a store of type %T has no queue of turns: use store/sqlite or store/postgres", h.Store())
+	}
+	s := &Server{opts: *opts, host: h, store: store, project: h.Project(), draining: make(chan struct{}), failed: newFailedLogins()}
+	s.opts.MaxBody = cmp.Or(s.opts.MaxBody, 1<<20)
+	s.opts.Connections = cmp.Or(s.opts.Connections, 4096)
+	s.opts.Grace = cmp.Or(s.opts.Grace, 30*time.Second)
+	s.opts.Ping = cmp.Or(s.opts.Ping, 15*time.Second)
+	if s.log = s.opts.Logger; s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.feed = newFeed(s)
+	if s.opts.Workers < 0 || s.opts.MaxBody < 0 || s.opts.Connections < 0 {
+		return nil, errors.New("new server: Workers, MaxBody and Connections must not be negative")
+	}
+	if s.opts.Workers > 0 {
+		var err error
+		s.worker, err = engine.New(store, h.Agent, &engine.Options{Turns: s.opts.Workers, Grace: s.opts.Grace, Logger: s.log})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// headers of every response: nothing is cached, and a browser runs nothing and frames
+// nothing.
+var headers = map[string]string{
+	"Cache-Control":                "no-store",
+	"Content-Security-Policy":      "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+	"Cross-Origin-Resource-Policy": "same-origin",
+	"Referrer-Policy":              "no-referrer",
+	"X-Content-Type-Options":       "nosniff",
+	"X-Frame-Options":              "DENY",
+}
+
+// Handler returns the handler of the whole API.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { sendJSON(w, http.StatusOK, health{"ok"}) })
+	mux.HandleFunc("GET /readyz", s.ready)
+	mux.HandleFunc("GET /v1/openapi.json", static("application/json", openAPI))
+	mux.HandleFunc("GET /v1/docs", static("text/html; charset=utf-8", referencePage))
+	mux.HandleFunc("GET /v1/docs.css", static("text/css; charset=utf-8", referenceStyle))
+	all := operations()
+	methods := make(map[string][]string)
+	for i := range all {
+		op := &all[i]
+		mux.HandleFunc(op.method+" "+op.path, func(w http.ResponseWriter, r *http.Request) { s.serve(op, w, r) })
+		methods[op.path] = append(methods[op.path], op.method)
+	}
+	for path, allowed := range methods { // the mux's own answer is not a problem document
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Allow", strings.Join(allowed, ", "))
+			problem(http.StatusMethodNotAllowed, codeNotFound, "this address allows only %s", strings.Join(allowed, " and ")).send(w)
+		})
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { notFound("resource", r.URL.Path).send(w) })
+	return s.guard(mux)
+}
+
+// serve runs one operation.
+func (s *Server) serve(op *operation, w http.ResponseWriter, r *http.Request) {
+	ctx := r.Context()
+	defer func() {
+		if p := recover(); p != nil {
+			if p == http.ErrAbortHandler { //nolint:errorlint // net/http compares it in the same way
+				panic(p)
+			}
+			s.log.ErrorContext(ctx, "panic while serving a request", "operation", op.id, "panic", p)
+			s.problemOf(ctx, errors.New("panic")).send(w)
+		}
+	}()
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // ignore errors: tests use writers without deadlines
+	_ = control.SetWriteDeadline(time.Now().Add(bodyTimeout))
+	token, p := s.authenticate(r)
+	if p != nil {
+		p.send(w)
+		return
+	}
+	if !token.may(op.role) {
+		problem(http.StatusForbidden, codeForbidden, "the token %q lacks the role %s", token.Name, op.role).send(w)
+		return
+	}
+	if op.unlimited && len(token.Labels) > 0 {
+		notFound("resource", r.URL.Path).send(w)
+		return
+	}
+	input, err := op.decode(r, r.PathValue, s.opts.MaxBody)
+	if err != nil {
+		s.problemOf(ctx, err).send(w)
+		return
+	}
+	_ = control.SetReadDeadline(time.Time{})
+	q := &request{op: op, token: token, w: w, r: r}
+	if op.stream != nil {
+		if err := op.stream(ctx, s, q, input); err != nil {
+			s.problemOf(ctx, err).send(w)
+		}
+		return
+	}
+	out, err := op.call(ctx, s, q, input)
+	_ = control.SetWriteDeadline(time.Now().Add(bodyTimeout)) // the operation may have waited for a turn
+	switch {
+	case err != nil:
+		s.problemOf(ctx, err).send(w)
+	case op.out == nil:
+		w.WriteHeader(op.status)
+	default:
+		status := op.status
+		if o, ok := out.(interface{ httpStatus() int }); ok {
+			status = o.httpStatus()
+		}
+		sendJSON(w, status, out)
+	}
+}
+
+// bodyTimeout is how long a client may take to send a request or to read a response.
+const bodyTimeout = 30 * time.Second
+
+func sendJSON(w http.ResponseWriter, status int, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(value) // ignore errors: the client has left
+}
+
+// static serves a text that is the same on every server.
+func static(kind string, text func() []byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", kind)
+		_, _ = w.Write(text()) // ignore errors: the client has left
+	}
+}
+
+// health is the body of /healthz and /readyz.
+type health struct {
+	Status string `json:"status"`
+}
+
+// ready reports whether the server takes requests: it does not stop, and its store answers.
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
+	defer cancel()
+	if s.stopping() {
+		sendJSON(w, http.StatusServiceUnavailable, health{"draining"})
+		return
+	}
+	if _, err := s.store.Load(ctx); err != nil {
+		s.log.WarnContext(ctx, "the store does not answer", "error", err)
+		sendJSON(w, http.StatusServiceUnavailable, health{"the store does not answer"})
+		return
+	}
+	sendJSON(w, http.StatusOK, health{"ready"})
+}
+
+// stopping reports whether the server stops.
+func (s *Server) stopping() bool {
+	select {
+	case <-s.draining:
+		return true
+	default:
+		return false
+	}
+}
+
+// Serve serves the API on a listener, and runs turns, until ctx ends. Then it starts no more
+// turns, hands over running turns after their current step, ends the event streams, and
+// returns. It refuses an address that is not loopback if there are no tokens.
+func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	if err := s.mayListen(listener.Addr()); err != nil {
+		return err
+	}
+	server := &http.Server{
+		Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 32 << 10,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+	}
+	served, worked := make(chan error, 1), make(chan error, 1)
+	go func() { served <- server.Serve(limitListener(listener, s.opts.Connections)) }() // ends with Shutdown
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	sharing, endShare := context.WithCancel(context.WithoutCancel(ctx))
+	shared := make(chan struct{})
+	go func() { // ends with endShare
+		defer close(shared)
+		s.host.Share(sharing)
+	}()
+	defer func() { endShare(); <-shared }()
+	go func() { // ends when all turns have ended or are handed over
+		if s.worker == nil {
+			worked <- nil
+			return
+		}
+		worked <- s.worker.Run(working)
+	}()
+	var err error
+	select {
+	case err = <-served:
+	case <-ctx.Done():
+	}
+	s.drain.Do(func() { close(s.draining) })
+	stop()
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.Grace)
+	defer cancel()
+	if shut := server.Shutdown(ending); shut != nil {
+		err = errors.Join(err, server.Close())
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		err = nil
+	}
+	return errors.Join(err, <-worked)
+}
+
+// mayListen returns an error if an address needs tokens and there are none.
+func (s *Server) mayListen(addr net.Addr) error {
+	if isLoopback(addr) {
+		return nil
+	}
+	all, err := s.opts.Tokens.List()
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		if all[i].Name != localName {
+			return nil
+		}
+	}
+	return fmt.Errorf("the address %s is open to other machines, and there are no tokens: create one with `belay token create NAME --role run`, or listen on 127.0.0.1", addr)
+}
+
+// isLoopback reports whether only this machine can reach an address.
+func isLoopback(addr net.Addr) bool {
+	if tcp, ok := addr.(*net.TCPAddr); ok {
+		return tcp.IP.IsLoopback()
+	}
+	return addr.Network() == "unix"
+}

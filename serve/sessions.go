@@ -1,0 +1,254 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/inspect"
+	"github.com/belay-run/belay/provider/scripted"
+)
+
+// session returns a session that the token may see. A session of another tenant does not
+// exist for the token.
+func (s *Server) session(ctx context.Context, q *request, id string) (belay.SessionInfo, error) {
+	info, found, err := inspect.FindSession(ctx, s.store, id)
+	if err != nil {
+		return info, err
+	}
+	if found && inspect.IsChild(id) && len(q.token.Labels) > 0 { // the labels of a subagent's session are those of its parent
+		parent, there, err := inspect.FindSession(ctx, s.store, inspect.ParentOf(id))
+		if err != nil {
+			return info, err
+		}
+		found, info.Labels = there, parent.Labels
+	}
+	if !found || !q.token.sees(info.Labels) {
+		return belay.SessionInfo{}, notFound("session", id)
+	}
+	return info, nil
+}
+
+// visible remembers which sessions a token may see, while one request lists things of many
+// sessions.
+type visible struct {
+	s     *Server
+	q     *request
+	known map[string]bool
+}
+
+func (s *Server) visible(q *request) *visible {
+	return &visible{s: s, q: q, known: make(map[string]bool)}
+}
+
+// sees reports whether the token may see a session.
+func (v *visible) sees(ctx context.Context, id string) (bool, error) {
+	if len(v.q.token.Labels) == 0 {
+		return true, nil
+	}
+	root := inspect.ParentOf(id)
+	if seen, ok := v.known[root]; ok {
+		return seen, nil
+	}
+	info, found, err := inspect.FindSession(ctx, v.s.store, root)
+	if err != nil {
+		return false, err
+	}
+	v.known[root] = found && v.q.token.sees(info.Labels)
+	return v.known[root], nil
+}
+
+type createSessionIn struct {
+	ID     string            `json:"id,omitempty" maxLength:"128" pattern:"^[A-Za-z0-9._:-]*$" jsonschema:"the id of the new session; by default the server makes one. A token that is limited to labels cannot choose it"`
+	Title  string            `json:"title,omitempty" jsonschema:"a title for listings"`
+	Labels map[string]string `json:"labels,omitempty" jsonschema:"labels, by which sessions are found; the labels of the token are added"`
+}
+
+func createSession(ctx context.Context, s *Server, q *request, in *createSessionIn) (inspect.Session, error) {
+	labels := maps.Clone(in.Labels)
+	if labels == nil {
+		labels = make(map[string]string)
+	}
+	for name, value := range q.token.Labels {
+		if given, ok := labels[name]; ok && given != value {
+			return inspect.Session{}, invalid("/labels/"+name, "the token is limited to sessions with %s=%s", name, value)
+		}
+		labels[name] = value
+	}
+	id := in.ID
+	switch {
+	case id != "" && len(q.token.Labels) > 0: // otherwise the answer would tell which ids others use
+		return inspect.Session{}, invalid("/id", "the token is limited to labels, so it cannot choose the id of a session: leave it out")
+	case id != "":
+		if _, found, err := inspect.FindSession(ctx, s.store, id); err != nil || found {
+			if found {
+				err = problem(409, codeExists, "session %q already exists: choose another id", id)
+			}
+			return inspect.Session{}, err
+		}
+	default:
+		id = inspect.NewSessionID(time.Now())
+	}
+	update := belay.SessionUpdate{Labels: labels}
+	if in.Title != "" {
+		update.Title = &in.Title
+	}
+	if _, _, err := update.Apply("", nil); err != nil {
+		return inspect.Session{}, invalid("", "%v", err)
+	}
+	if err := s.store.Describe(ctx, id, update); err != nil {
+		return inspect.Session{}, err
+	}
+	return readSession(ctx, s, q, &sessionIn{Session: id})
+}
+
+type listSessionsIn struct {
+	Label    map[string]string `json:"label,omitempty" in:"query" jsonschema:"only sessions with this label, as NAME=VALUE; may be repeated"`
+	Open     bool              `json:"open,omitempty" in:"query" jsonschema:"only sessions with a turn that is running, parked or interrupted"`
+	Children bool              `json:"children,omitempty" in:"query" jsonschema:"include the sessions of subagents"`
+	Limit    int               `json:"limit" in:"query" minimum:"1" maximum:"500" default:"50" jsonschema:"the maximum number of sessions"`
+	After    string            `json:"after,omitempty" in:"query" jsonschema:"the field next of the previous page"`
+}
+
+// sessionList is a page of sessions.
+type sessionList struct {
+	Sessions []inspect.Session `json:"sessions"`
+	Next     string            `json:"next,omitempty" jsonschema:"pass it as after to get the next page; empty on the last page"`
+}
+
+func listSessions(ctx context.Context, s *Server, q *request, in *listSessionsIn) (sessionList, error) {
+	out := sessionList{Sessions: []inspect.Session{}}
+	filter := belay.SessionFilter{Open: in.Open, Labels: maps.Clone(in.Label), After: in.After}
+	for name, value := range q.token.Labels {
+		if filter.Labels == nil {
+			filter.Labels = make(map[string]string)
+		}
+		if given, ok := filter.Labels[name]; ok && given != value {
+			return out, nil
+		}
+		filter.Labels[name] = value
+	}
+	for info, err := range s.store.Sessions(ctx, filter) {
+		if err != nil {
+			return out, err
+		}
+		if inspect.IsChild(info.ID) && !in.Children {
+			continue
+		}
+		if len(out.Sessions) == in.Limit {
+			out.Next = out.Sessions[in.Limit-1].Cursor
+			break
+		}
+		one, err := inspect.SessionOf(ctx, s.store, info)
+		if err != nil {
+			return out, err
+		}
+		out.Sessions = append(out.Sessions, one)
+	}
+	return out, nil
+}
+
+type sessionIn struct {
+	Session string `json:"session" in:"path" required:"true" jsonschema:"the id of the session"`
+}
+
+func readSession(ctx context.Context, s *Server, q *request, in *sessionIn) (inspect.Session, error) {
+	info, err := s.session(ctx, q, in.Session)
+	if err != nil {
+		return inspect.Session{}, err
+	}
+	return inspect.SessionOf(ctx, s.store, info)
+}
+
+type updateSessionIn struct {
+	Session string            `json:"session" in:"path" required:"true" jsonschema:"the id of the session"`
+	Title   *string           `json:"title,omitempty" jsonschema:"the new title; an empty text removes it"`
+	Labels  map[string]string `json:"labels,omitempty" jsonschema:"labels to set; an empty value removes a label"`
+}
+
+func updateSession(ctx context.Context, s *Server, q *request, in *updateSessionIn) (inspect.Session, error) {
+	info, err := s.session(ctx, q, in.Session)
+	if err != nil {
+		return inspect.Session{}, err
+	}
+	for name, value := range in.Labels {
+		if limit, ok := q.token.Labels[name]; ok && value != limit {
+			return inspect.Session{}, invalid("/labels/"+name, "the token is limited to sessions with %s=%s, so it cannot change this label", name, limit)
+		}
+	}
+	update := belay.SessionUpdate{Title: in.Title, Labels: in.Labels}
+	if _, _, err := update.Apply(info.Title, info.Labels); err != nil {
+		return inspect.Session{}, invalid("", "%v", err)
+	}
+	if err := s.store.Describe(ctx, info.ID, update); err != nil {
+		return inspect.Session{}, err
+	}
+	return readSession(ctx, s, q, &sessionIn{Session: in.Session})
+}
+
+func deleteSession(ctx context.Context, s *Server, q *request, in *sessionIn) (none, error) {
+	info, err := s.session(ctx, q, in.Session)
+	if err != nil {
+		return none{}, err
+	}
+	return none{}, s.project.Delete(ctx, s.store, info.ID)
+}
+
+type forkSessionIn struct {
+	Session string `json:"session" in:"path" required:"true" jsonschema:"the id of the session to fork"`
+	At      int64  `json:"at,omitempty" minimum:"0" jsonschema:"the number of the last message to copy; by default all are copied"`
+}
+
+func forkSession(ctx context.Context, s *Server, q *request, in *forkSessionIn) (inspect.Session, error) {
+	info, err := s.session(ctx, q, in.Session)
+	if err != nil {
+		return inspect.Session{}, err
+	}
+	at := cmp.Or(in.At, info.Last)
+	if info.Last == 0 || at > info.Last {
+		return inspect.Session{}, invalid("/at", "the session has only %d messages", info.Last)
+	}
+	agent, err := belay.New(scripted.New(nil, nil), &belay.Options{Store: s.store}) // forking needs no model
+	if err != nil {
+		return inspect.Session{}, err
+	}
+	defer func() { _ = agent.Close(context.WithoutCancel(ctx)) }() // ignore errors: it ran no turn
+	id := inspect.NewSessionID(time.Now())
+	if _, err := agent.Session(info.ID).Fork(ctx, id, at); err != nil {
+		return inspect.Session{}, err
+	}
+	return readSession(ctx, s, q, &sessionIn{Session: id})
+}
+
+type listMessagesIn struct {
+	Session string `json:"session" in:"path" required:"true" jsonschema:"the id of the session"`
+	After   int64  `json:"after,omitempty" in:"query" minimum:"0" jsonschema:"the number of the last message that you know"`
+	Limit   int    `json:"limit" in:"query" minimum:"1" maximum:"500" default:"100" jsonschema:"the maximum number of messages"`
+}
+
+// messageList is a page of messages.
+type messageList struct {
+	Messages []*belay.Message `json:"messages"`
+	Next     int64            `json:"next,omitempty" jsonschema:"pass it as after to get the next page; absent on the last page"`
+}
+
+func listMessages(ctx context.Context, s *Server, q *request, in *listMessagesIn) (messageList, error) {
+	out := messageList{Messages: []*belay.Message{}}
+	info, err := s.session(ctx, q, in.Session)
+	if err != nil {
+		return out, err
+	}
+	for m, err := range s.store.Read(ctx, info.ID, in.After) {
+		if err != nil {
+			return out, err
+		}
+		if len(out.Messages) == in.Limit {
+			out.Next = out.Messages[in.Limit-1].Seq
+			break
+		}
+		out.Messages = append(out.Messages, m)
+	}
+	return out, nil
+}

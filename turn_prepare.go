@@ -50,6 +50,7 @@ type submitted struct {
 	by          string          // who replied
 	halted      bool            // a call of a directive ended the turn; t.end says why
 	failure     error           // likewise: a hook at tool.post failed closed
+	made        []directMade    // the calls of RunTool so far
 	queued      string          // the id of the queued turn; see Message.Queued
 }
 

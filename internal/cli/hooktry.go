@@ -134,7 +134,7 @@ func (a *app) readInput(file string) (json.RawMessage, error) {
 }
 
 // tryHook runs one hook without the other hooks.
-func (a *app) tryHook(ctx context.Context, v *inspect.Hooks, sub hook.Subscription, input json.RawMessage, asJSON bool) error {
+func (a *app) tryHook(ctx context.Context, v *inspect.Hooks, sub hook.Subscription, agent string, input json.RawMessage, asJSON bool) error {
 	note, noted := v.Notes().Of(sub.Phase().Name(), sub.ID(), sub.Options().Origin)
 	if sub.Options().Disabled {
 		reason := "its file says enabled: false"

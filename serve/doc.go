@@ -36,4 +36,9 @@
 // # Errors
 //
 // Every error of the API is a [Problem].
+//
+// # Testing
+//
+// Open a host with a directory of the test and a scripted model, create a token in a temporary
+// directory, and pass [Server.Handler] to net/http/httptest.
 package serve

@@ -15,7 +15,7 @@ type noInput struct{}
 
 // hookList lists the hooks of the project.
 type hookList struct {
-	Hooks []inspect.Hook `json:"hooks"`
+	Hooks []inspect.HookLine `json:"hooks"`
 }
 
 func listHooks(ctx context.Context, s *Server, _ *request, _ *noInput) (hookList, error) {
@@ -58,13 +58,13 @@ type planEntry struct {
 
 // plan is the order of the hooks of a phase.
 type plan struct {
-	Phase    string         `json:"phase"`
-	Kind     string         `json:"kind"`
-	Entries  []planEntry    `json:"entries"`
-	Disabled []string       `json:"disabled,omitempty"`
-	Agent    string         `json:"agent,omitempty"`
-	Own      []string       `json:"own,omitempty" jsonschema:"the hooks that the agent itself declares"`
-	OfAgents []inspect.Hook `json:"of_agents,omitempty" jsonschema:"hooks that run only in the turns of the agents that declare them"`
+	Phase    string             `json:"phase"`
+	Kind     string             `json:"kind"`
+	Entries  []planEntry        `json:"entries"`
+	Disabled []string           `json:"disabled,omitempty"`
+	Agent    string             `json:"agent,omitempty"`
+	Own      []string           `json:"own,omitempty" jsonschema:"the hooks that the agent itself declares"`
+	OfAgents []inspect.HookLine `json:"of_agents,omitempty" jsonschema:"hooks that run only in the turns of the agents that declare them"`
 }
 
 // planList has the order of the hooks of each phase.

@@ -87,7 +87,7 @@ const mayNotRun = "closed: it denies, because it is not allowed to run"
 
 // drawPlan prints the hooks of one phase, one per line. A bracket joins hooks that can run
 // at the same time. The hooks of agents come last.
-func (a *app) drawPlan(v *inspect.Hooks, plan *inspect.Plan, lines []inspect.Hook) {
+func (a *app) drawPlan(v *inspect.Hooks, plan *inspect.Plan, lines []inspect.HookLine) {
 	s, notes := v.Settings, v.Notes()
 	fmt.Fprintf(a.out, "%s  %s\n", plan.Phase, a.onOut.dim(plan.Kind.String()))
 	if len(plan.Entries) == 0 {

@@ -22,13 +22,18 @@ func TestDocumentationIsFresh(t *testing.T) {
 	}
 }
 
-// freshCopy returns a copy of the docs of this repository.
+// freshCopy returns a copy of the docs of this repository, and of the OpenAPI document.
 func freshCopy(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
 	if err := os.CopyFS(filepath.Join(root, "docs"), os.DirFS(filepath.Join("..", "..", "docs"))); err != nil {
 		t.Fatal(err)
 	}
+	api, err := os.ReadFile(filepath.Join("..", "..", "serve", "openapi.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, root, "serve/openapi.json", string(api))
 	return root
 }
 
@@ -94,6 +99,10 @@ func TestCheckFindsWhatIsStale(t *testing.T) {
 			t.Helper()
 			put(t, root, "docs/schemas/tool.during.input.json", "{}\n")
 		}, "docs/schemas/tool.during.input.json"},
+		{"an API whose document was edited", func(t *testing.T, root string) {
+			t.Helper()
+			put(t, root, "serve/openapi.json", "{}\n")
+		}, "serve/openapi.json"},
 		{"codes that were edited", func(t *testing.T, root string) {
 			t.Helper()
 			put(t, root, "docs/reference/diagnostics.md", "# Diagnostic codes\n")
@@ -177,7 +186,7 @@ func TestEveryPhaseAndCodeIsDocumented(t *testing.T) {
 			t.Errorf("%q is there %d times, want once", want, strings.Count(table, want))
 		}
 	}
-	if got, want := len(slices.Collect(maps.Keys(files))), 2+2*len(belay.Phases()); got != want {
+	if got, want := len(slices.Collect(maps.Keys(files))), 4+2*len(belay.Phases()); got != want {
 		t.Errorf("%d files are generated, want %d", got, want)
 	}
 }

@@ -185,8 +185,8 @@ func (v *Hooks) Owner(sub hook.Subscription) string {
 	return ""
 }
 
-// Hook is one hook in the output of "belay hooks list".
-type Hook struct {
+// HookLine is one hook in a listing.
+type HookLine struct {
 	ID     string      `json:"id"`
 	Phase  string      `json:"phase"`
 	Kind   string      `json:"kind"`
@@ -205,9 +205,9 @@ type Hook struct {
 }
 
 // List returns one entry per hook. The hooks that agents declare come last.
-func (v *Hooks) List(check *HookCheck) []Hook {
+func (v *Hooks) List(check *HookCheck) []HookLine {
 	notes := v.Notes()
-	var all []Hook
+	var all []HookLine
 	for _, sub := range v.Runtime.Subscriptions() {
 		line := lineOf(sub, notes, check)
 		line.Agent = v.Owner(sub)
@@ -224,9 +224,9 @@ func (v *Hooks) List(check *HookCheck) []Hook {
 	return all
 }
 
-func lineOf(sub hook.Subscription, notes Notes, check *HookCheck) Hook {
+func lineOf(sub hook.Subscription, notes Notes, check *HookCheck) HookLine {
 	o := sub.Options()
-	line := Hook{ID: sub.ID(), Phase: sub.Phase().Name(), Kind: string(o.Kind), Origin: o.Origin, State: "on", Match: o.Match.String(), Fails: cmp.Or(o.Failure, sub.Phase().Info().Failure).String()}
+	line := HookLine{ID: sub.ID(), Phase: sub.Phase().Name(), Kind: string(o.Kind), Origin: o.Origin, State: "on", Match: o.Match.String(), Fails: cmp.Or(o.Failure, sub.Phase().Info().Failure).String()}
 	if o.Shadow {
 		line.State = "shadow"
 	}
@@ -256,11 +256,11 @@ type Plan struct {
 	Own   []string `json:"own,omitempty"`
 	// OfAgents are the hooks that agents declare. They are not part of the plan, because
 	// each runs only in the turns of its agent.
-	OfAgents []Hook `json:"of_agents,omitempty"`
+	OfAgents []HookLine `json:"of_agents,omitempty"`
 }
 
 // Plan returns the order of the hooks of a phase.
-func (v *Hooks) Plan(phase string, lines []Hook) (Plan, error) {
+func (v *Hooks) Plan(phase string, lines []HookLine) (Plan, error) {
 	plan, err := v.Runtime.Plan(phase)
 	p := Plan{Plan: plan, Agent: v.Agent}
 	for i := range lines {

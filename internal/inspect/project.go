@@ -39,7 +39,7 @@ func (p *Project) hooks(ctx context.Context, agent string, f func(*Hooks) error)
 }
 
 // Hooks lists the hooks of the project.
-func (p *Project) Hooks(ctx context.Context) (all []Hook, err error) {
+func (p *Project) Hooks(ctx context.Context) (all []HookLine, err error) {
 	err = p.hooks(ctx, "", func(v *Hooks) error {
 		check, err := NewHookCheck(v.Settings)
 		if err == nil {

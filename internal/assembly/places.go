@@ -50,7 +50,7 @@ func (a *Assembler) OpenPlaces(ctx context.Context, s *config.Loaded) *Places {
 	}
 	for _, r := range registered {
 		if r.Gone() {
-			p.Err = errors.Join(p.Err, fmt.Errorf("space %s: %s no longer exists, and it may have had a gate: put it back, or run `belay space unload %s`", r.name(), r.Dir, r.name()))
+			p.Err = errors.Join(p.Err, fmt.Errorf("space %s: %s no longer exists, and it may have had a gate: restore this directory, or run `belay space unload %s`", r.name(), r.Dir, r.name()))
 			continue
 		}
 		p.load(r.Dir, hook.OriginSpace)

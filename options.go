@@ -249,14 +249,14 @@ func (o *Options) sound() error {
 		"max_tokens": o.MaxTokens, "budget.turn_tokens": o.Budget.TurnTokens, "budget.session_tokens": o.Budget.SessionTokens,
 	} {
 		if value < 0 {
-			refuse("%s: it is negative", name)
+			refuse("%s is negative: use 0 or more", name)
 		}
 	}
 	for name, value := range map[string]time.Duration{
 		"approval_expiry": o.ApprovalExpiry, "limits.tool": o.Limits.Tool, "limits.grace": o.Limits.Grace, "limits.idle": o.Limits.Idle, "limits.end": o.Limits.End,
 	} {
 		if value < 0 {
-			refuse("%s: it is negative", name)
+			refuse("%s is negative: use 0 or more", name)
 		}
 	}
 	if o.Compaction.Share < 0 || o.Compaction.Window < 0 {

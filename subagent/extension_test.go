@@ -25,7 +25,7 @@ func TestAddRefuses(t *testing.T) {
 		{"a name that is too long", subagent.Subagent{Name: strings.Repeat("a", 65), Factory: answers("x")}, "name: a name is"},
 		{"a name that is taken", subagent.Subagent{Name: "taken", Factory: answers("x")}, `subagent "taken": the name is already used`},
 		{"a name that is given twice", good, `subagent "good": the name is already used`},
-		{"no factory", subagent.Subagent{Name: "a"}, `subagent "a": Factory is nil`},
+		{"no factory", subagent.Subagent{Name: "a"}, `subagent "a": the factory is nil`},
 		{"a description that is no text", subagent.Subagent{Name: "a", Factory: answers("x"), Description: "\xff"}, "the description is not UTF-8"},
 		{"an agent without a name", subagent.Subagent{Name: "a", Factory: answers("x"), Agents: []string{""}}, "agents: a name is empty"},
 	} {

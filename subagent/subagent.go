@@ -111,7 +111,7 @@ func (s *Subagent) sound() error {
 	case !validName().MatchString(s.Name):
 		return fmt.Errorf("subagent %q: name: %s", s.Name, nameRule)
 	case s.Factory == nil:
-		return fmt.Errorf("subagent %q: Factory is nil: set it", s.Name)
+		return fmt.Errorf("subagent %q: the factory is nil: set Factory", s.Name)
 	case !utf8.ValidString(s.Description):
 		return fmt.Errorf("subagent %q: the description is not UTF-8", s.Name)
 	case slices.Contains(s.Agents, ""):

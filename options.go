@@ -254,7 +254,7 @@ func (o *Options) sound() error {
 		"max_tokens": o.MaxTokens, "budget.turn_tokens": o.Budget.TurnTokens, "budget.session_tokens": o.Budget.SessionTokens,
 	} {
 		if value < 0 {
-			refuse("%s: it is negative", name)
+			refuse("%s is negative: use 0 or more", name)
 		}
 	}
 	for name, value := range map[string]time.Duration{
@@ -262,7 +262,7 @@ func (o *Options) sound() error {
 		"retry.delay": o.Retry.Delay, "retry.cap": o.Retry.Cap,
 	} {
 		if value < 0 {
-			refuse("%s: it is negative", name)
+			refuse("%s is negative: use 0 or more", name)
 		}
 	}
 	if o.Retry.Attempts < 0 {

@@ -226,7 +226,7 @@ func (r *childRun) main(ctx context.Context, take func(ctx context.Context) iter
 	defer close(r.done)
 	defer func() {
 		if p := recover(); p != nil {
-			r.err = fmt.Errorf("its run panicked: %v", p)
+			r.err = fmt.Errorf("the subagent's run panicked: %v", p)
 		}
 	}()
 	var failure error

@@ -62,7 +62,7 @@ type MissingToolError struct {
 }
 
 func (e *MissingToolError) Error() string {
-	return fmt.Sprintf("belay: cannot resume turn %s of session %q: the agent does not have the tools of its open calls: %s: resume it with an agent that has them, or abandon it",
+	return fmt.Sprintf("belay: cannot resume turn %s of session %q: the agent does not have the tools of the open calls: %s: resume the turn with an agent that has these tools, or abandon the turn",
 		e.Turn, e.Session, strings.Join(e.Tools, ", "))
 }
 

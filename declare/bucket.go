@@ -38,7 +38,7 @@ func (r *reading) buckets(v frontmatter.Value) {
 	for _, p := range belay.Phases() {
 		bucket(p.Name(), p.Name())
 	}
-	r.mapping(v, "hooks, unless it is a list,", form)
+	r.mapping(v, "a mapping of hooks", form)
 }
 
 // named adds an id to a hook that has none.

@@ -63,7 +63,7 @@ func (h *handler) ended(ctx context.Context, exit proc.Exit, stdout *output, std
 		}
 		return exit.Stopped
 	case exit.Signal != nil:
-		return failed(fmt.Sprintf("it was killed (signal %d)", exit.Signal), said)
+		return failed(fmt.Sprintf("the program was killed (signal %d)", exit.Signal), said)
 	case exit.Code != 0:
 		return h.exited(exit.Code, said)
 	default:

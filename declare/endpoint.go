@@ -32,7 +32,7 @@ func (h *hookReading) webhook(v frontmatter.Value) {
 		"secret": func(v frontmatter.Value) {
 			w.Secret = h.text(v, "secret")
 			if w.Secret != "" && !variable().MatchString(w.Secret) {
-				h.faultf(v.Line, "secret is not the name of an environment variable: put the secret into one, and its name here")
+				h.faultf(v.Line, "secret is not the name of an environment variable: put the secret into an environment variable, and write the name of the variable here")
 			}
 		},
 	})
@@ -46,11 +46,11 @@ func endpoint(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return nil, errors.New("it is not a URL: write https://host/path")
+		return nil, errors.New("the value is not a URL: write https://host/path")
 	case u.User != nil:
 		return nil, errors.New("the URL contains a user or a password: remove them, and use secret to sign the calls")
 	case u.Hostname() == "" || u.Opaque != "":
-		return nil, errors.New("it has no host: write https://host/path")
+		return nil, errors.New("the URL has no host: write https://host/path")
 	case u.Fragment != "":
 		return nil, errors.New("the URL has a fragment, which is never sent to a server: remove # and the text after it")
 	case u.Scheme == "https", u.Scheme == "http" && isLoopback(u.Hostname()):
@@ -102,7 +102,7 @@ func (h *hookReading) action(v frontmatter.Value) {
 		}
 		h.mapping(v, "action", form)
 		if v.Kind == frontmatter.Map && len(v.Map) == 0 {
-			h.faultf(v.Line, "the action has no name: it is one of %s", strings.Join(actions, ", "))
+			h.faultf(v.Line, "the action has no name: use one of %s", strings.Join(actions, ", "))
 		}
 	}
 	if a.Name != "" && h.wire != nil {

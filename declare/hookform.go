@@ -219,7 +219,7 @@ func (h *hookReading) argv(v frontmatter.Value, key string) []string {
 func (h *hookReading) id(v frontmatter.Value) {
 	h.d.ID = h.text(v, "id")
 	if h.d.ID != "" && !validID().MatchString(h.d.ID) {
-		h.faultf(v.Line, "id %q: write 1 to 128 of letters, digits and . _ : / -", h.d.ID)
+		h.faultf(v.Line, "id %q is invalid: use 1 to 128 letters, digits and . _ : / -", h.d.ID)
 	}
 }
 

@@ -83,16 +83,16 @@ func (o *output) denials() *denials {
 func tooMuch(stdout *output, stderr *errorOutput) error {
 	switch {
 	case stdout.total > mostOutput:
-		return invalid(fmt.Sprintf("it printed more than %d KiB to standard output", mostOutput>>10), nil)
+		return invalid(fmt.Sprintf("the program printed more than %d KiB to standard output", mostOutput>>10), nil)
 	case stderr.total > mostErrors:
-		return invalid(fmt.Sprintf("it printed more than %d KiB to standard error", mostErrors>>10), nil)
+		return invalid(fmt.Sprintf("the program printed more than %d KiB to standard error", mostErrors>>10), nil)
 	default:
 		return nil
 	}
 }
 
 // errEndless means that a program was stopped because it printed far too much.
-var errEndless = fmt.Errorf("it printed more than %d MiB and was stopped", mostDiscarded>>20)
+var errEndless = fmt.Errorf("the program printed more than %d MiB and was stopped", mostDiscarded>>20)
 
 // errorOutput collects standard error. It keeps the beginning, which becomes the reason
 // of a denial. It also keeps the end, which the error of a failed hook shows.

@@ -232,7 +232,7 @@ func (c *codec) blocking(word, reason string, answer map[string]any) map[string]
 		answer["decision"], answer["reason"] = "continue", reason
 	default:
 		delete(answer, "reason")
-		note := map[string]string{"code": "block_ignored", "message": "it answered " + word + " at a phase that cannot block"}
+		note := map[string]string{"code": "block_ignored", "message": "the hook answered " + word + " at a phase that cannot block"}
 		answer["audit"] = appendTo(answer["audit"], note)
 		if c.quiet {
 			return answer

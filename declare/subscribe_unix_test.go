@@ -103,7 +103,7 @@ func TestOneSubscriptionThatCannotBeMade(t *testing.T) {
 	for want, make := range map[string]func() (hook.Subscription, error){
 		"the command is empty": func() (hook.Subscription, error) { return declare.Command(belay.ToolPre, "one", nil, nil) },
 		"the worker is empty":  func() (hook.Subscription, error) { return declare.Worker(t.Context(), belay.ToolPre, "one", nil, nil) },
-		"it has no host": func() (hook.Subscription, error) {
+		"the URL has no host": func() (hook.Subscription, error) {
 			return declare.Webhook(belay.ToolPre, "one", declare.Endpoint{}, nil)
 		},
 		"use https": func() (hook.Subscription, error) {

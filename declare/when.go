@@ -124,7 +124,7 @@ func (c *condition) String() string { return c.text }
 // Check returns an error if the condition was compiled for another phase.
 func (c *condition) Check(phase hook.AnyPhase, _ any) error {
 	if phase.Name() != c.phase {
-		return fmt.Errorf("it was written for %s", c.phase)
+		return fmt.Errorf("the condition was written for the phase %s", c.phase)
 	}
 	return nil
 }

@@ -288,7 +288,7 @@ func (w *Worker) again(ctx context.Context, taken *Taken) time.Time {
 	failed := w.room.fail(taken.Session, asked)
 	log := w.opts.Logger.With("session", taken.Session, "agent", taken.Agent, "error", err)
 	if asked != "" && failed.spent >= spendAtMost {
-		log.ErrorContext(ctx, "a turn called its model several times and could not be stored: the turn is suspended until a new message or belay.TurnStore.Wake", "times", failed.spent)
+		log.ErrorContext(ctx, "a turn called its model several times and could not be stored: the turn is suspended until a new message arrives or belay.TurnStore.Wake is called", "times", failed.spent)
 		return belay.Never
 	}
 	log.WarnContext(ctx, "a turn failed: retrying", "pause", failed.pause)

@@ -123,7 +123,7 @@ func (s *subscription) effective(rt *Runtime) Capability {
 func (s *subscription) capabilityProblems(rt *Runtime, refuse refusal) {
 	declared := s.opts.Capabilities &^ NoCapability
 	if s.opts.Capabilities&NoCapability != 0 && declared != 0 {
-		refuse("capabilities", "NoCapability contradicts %s", declared)
+		refuse("capabilities", "NoCapability cannot be combined with %s", declared)
 	}
 	if extra := declared &^ s.phase.caps; extra != 0 {
 		refuse("capabilities", "the phase cannot use %s (it can use %s)", extra, s.phase.caps)

@@ -167,7 +167,7 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 		t.Errorf("err = %v", err)
 	}
 	_, err := mcptool.New(t.Context(), []mcptool.Server{{Name: "a"}, {Command: "b"}}, nil)
-	if err == nil || !strings.Contains(err.Error(), "neither a command nor a url") || !strings.Contains(err.Error(), "name: it is missing") {
+	if err == nil || !strings.Contains(err.Error(), "neither a command nor a url") || !strings.Contains(err.Error(), "the name is missing") {
 		t.Errorf("err = %v, want both mistakes", err)
 	}
 }

@@ -118,7 +118,7 @@ func (r *reading) read(text string) {
 		return
 	}
 	if v.Kind != frontmatter.Map {
-		r.faultf(v.Line, `it is %s: write {"mcpServers": {"NAME": {"command": "…"}}}`, v.Kind)
+		r.faultf(v.Line, `the file is %s: write {"mcpServers": {"NAME": {"command": "…"}}}`, v.Kind)
 		return
 	}
 	found := false

@@ -73,7 +73,7 @@ func TestMistakes(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ rule, text, want string }{
 		{"it is JSON", "{\n\"mcpServers\": {", "mcp.json:2: it is not JSON: it ends too early"},
-		{"it is an object", "[]", "mcp.json:1: it is a list"},
+		{"it is an object", "[]", "mcp.json:1: the file is a list"},
 		{"it has servers", "{}", "mcp.json:1: there is no mcpServers"},
 		{"servers go by name", `{"mcpServers": []}`, "mcp.json:1: mcpServers is a list: it must be a mapping"},
 		{"a key is known", "{\n\"mcpServer\": {}}", `mcp.json:2: unknown key "mcpServer" (did you mean "mcpServers"?)`},

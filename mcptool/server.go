@@ -83,11 +83,11 @@ func (s *Server) sound() error {
 	}
 	switch {
 	case s.Name == "":
-		refuse("name: it is missing")
+		refuse("the name is missing")
 	case len([]rune(s.Name)) > longestName:
-		refuse("name: it is longer than %d characters", longestName)
+		refuse("the name is longer than %d characters", longestName)
 	case strings.ContainsFunc(s.Name, func(r rune) bool { return !unicode.IsPrint(r) }):
-		refuse("name: it has characters that cannot be shown")
+		refuse("the name has characters that cannot be shown")
 	}
 	switch {
 	case s.Serve != nil:
@@ -109,7 +109,7 @@ func (s *Server) sound() error {
 		refuse("headers are only for servers with a url, and this server has a command: remove them")
 	}
 	if s.Start < 0 {
-		refuse("start: it is negative")
+		refuse("start is negative: use 0 or more")
 	}
 	for _, pattern := range s.Tools {
 		if _, err := path.Match(pattern, ""); err != nil {
@@ -129,9 +129,9 @@ func checkURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return errors.New("it is not a URL")
+		return errors.New("the value is not a URL")
 	case u.Host == "":
-		return errors.New("it is not a complete URL: write https://host/path")
+		return errors.New("the URL is not complete: write https://host/path")
 	case u.User != nil:
 		return errors.New("the URL contains a user name: use a header instead, such as Authorization, and write the secret as ${NAME}")
 	case u.Scheme == "https", u.Scheme == "http" && isLoopback(u.Hostname()):

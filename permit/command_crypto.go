@@ -35,7 +35,7 @@ func opensslCommand(c *invoked) {
 		}
 	}
 	if verb := word(o.rest, 0); len(o.rest) > 0 && !oneOf(verb, opensslVerbs) && !opensslCiphers().MatchString(verb) {
-		c.unknown("it is not known what openssl " + shown(verb) + " does")
+		c.unknown("Belay does not know what openssl " + shown(verb) + " does")
 	}
 	switch verb := word(o.rest, 0); verb {
 	case "s_client", "ocsp", "s_time":

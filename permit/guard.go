@@ -58,7 +58,7 @@ func newGuards(given []Guard, tools *profiles) ([]guard, error) {
 		}
 		guards[i] = guard{Guard: g}
 		if g.ID == "" {
-			bad("it has no id: give it one")
+			bad("the guard has no id: give it one")
 		} else if slices.ContainsFunc(given[:i], func(other Guard) bool { return other.ID == g.ID }) {
 			bad("another guard has the same id: change one of them")
 		}
@@ -84,7 +84,7 @@ func newGuards(given []Guard, tools *profiles) ([]guard, error) {
 			bad("deny: %w", err)
 		}
 		if g.Deny == "" && g.Commands == nil && g.Paths == nil && g.Check == nil {
-			bad("it checks nothing: set deny, commands or paths")
+			bad("the guard checks nothing: set deny, commands or paths")
 		}
 	}
 	return guards, errors.Join(problems...)

@@ -57,7 +57,7 @@ func judgeName(name string) reach {
 	case !strings.Contains(name, "."):
 		return held(netPrivate, "is a name without a domain, which exists only in a private network or a local configuration")
 	case isBelow(name, wildcardNames) && !slices.Contains(wildcardNames, name):
-		return unclear("leads to any address that the name contains").worse(judgeCarried(name, true))
+		return unclear("resolves to the IP address that is part of the name").worse(judgeCarried(name, true))
 	default:
 		public := reach{zone: ZoneNetwork, host: name, why: shown(name) + " is a public name"}
 		return public.worse(judgeCarried(name, false))

@@ -78,7 +78,7 @@ func TestWhatCanNeverHoldIsRefused(t *testing.T) {
 	}{
 		{permit.Guard{ID: "a", Tools: []string{"shel"}, Deny: "x"}, `guard "a": tools: there is no tool "shel": did you mean "shell"?`},
 		{permit.Guard{ID: "a", Commands: []string{"git push"}}, `guard "a": commands: "git push" is not the name of a command`},
-		{permit.Guard{Deny: "x"}, "guard 1: it has no id"},
+		{permit.Guard{Deny: "x"}, "guard 1: the guard has no id"},
 		{permit.Guard{ID: "a"}, "set deny, commands or paths"},
 	} {
 		_, err := permit.New(dir, &permit.Options{Guards: []permit.Guard{c.guard}})

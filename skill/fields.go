@@ -175,7 +175,7 @@ func (r *reader) text(key string, v *frontmatter.Value) (string, bool) {
 func (r *reader) number(key string, v *frontmatter.Value) int {
 	n, err := strconv.Atoi(v.Text)
 	if v.Kind == frontmatter.List || v.Kind == frontmatter.Map || err != nil {
-		r.notef(v.Line, "%s is not a whole number: it counts as 0", key)
+		r.notef(v.Line, "%s is not a whole number, so Belay uses 0", key)
 		return 0
 	}
 	return n

@@ -139,17 +139,17 @@ func TestMistakesInDeclarations(t *testing.T) {
 		{"an unknown key in frontmatter", "a.md", "---\nname: a\nprompts: x\n---\n", []string{`a.md:3: unknown key "prompts" (did you mean "prompt"?)`}},
 		{"an unknown key in JSON", "a.json", "{\n  \"name\": \"a\",\n  \"modell\": \"x\"\n}", []string{`a.json:3: unknown key "modell" (did you mean "model"?)`}},
 		{"all mistakes", "a.yaml", "name: -a\nmodel: 5\nmode: [x]\ntools:\nskills: [1, \"\"]\n", []string{
-			"a.yaml:2: model: it is a number: write a text", "a.yaml:3: mode: it is a list: write a text", "a.yaml:4: tools: it is nothing: write a list of names, [] for none",
-			"a.yaml:5: skills: it has a number in it", "a.yaml:5: skills: a name is empty", `a.yaml:1: the name "-a": a name is 1 to 64`,
+			"a.yaml:2: model is a number: write a text", "a.yaml:3: mode is a list: write a text", "a.yaml:4: tools is nothing: write a list of names",
+			"a.yaml:5: skills contains a number", "a.yaml:5: skills: a name is empty", `a.yaml:1: the name "-a": a name is 1 to 64`,
 		}},
 		{"a name that the file does not have", "a b.yaml", "description: x\n", []string{`a b.yaml: the name "a b": a name is`}},
-		{"a budget that is no mapping", "a.yaml", "budget: 5\n", []string{"a.yaml:1: budget: it is a number: write a mapping of turn_tokens"}},
+		{"a budget that is no mapping", "a.yaml", "budget: 5\n", []string{"a.yaml:1: budget is a number: write a mapping of turn_tokens"}},
 		{"bounds that are none", "a.yaml", "budget:\n  turn_tokens: 1.5\n  turn_cost: -1\n  session_tokens: many\n  session_cost: .nan\n  turns: 3\n", []string{
 			"a.yaml:2: budget: turn_tokens: write a whole number", "a.yaml:3: budget: turn_cost: write a number above 0", "a.yaml:4: budget: session_tokens: write a number",
 			"a.yaml:5: budget: session_cost: write a number", `a.yaml:6: budget: unknown key "turns"`,
 		}},
-		{"hooks that are none", "a.yaml", "hooks: x\n", []string{"a.yaml:1: hooks: it is a text"}},
-		{"a hook that is none", "a.yaml", "hooks:\n  - x\n", []string{"a.yaml:2: hooks: it is a text: write a mapping"}},
+		{"hooks that are none", "a.yaml", "hooks: x\n", []string{"a.yaml:1: hooks is a text"}},
+		{"a hook that is none", "a.yaml", "hooks:\n  - x\n", []string{"a.yaml:2: an entry of hooks is a text: write a mapping"}},
 		{"an unknown bucket", "a.yaml", "hooks:\n  onToolCal: [{id: x}]\n", []string{`a.yaml:2: hooks: unknown phase "onToolCal" (did you mean "onToolCall"?)`}},
 		{"hooks in the form of another program", "a.md", "---\nname: a\nhooks:\n  PreToolUse:\n    - matcher: Bash\n      hooks: [{type: command, command: ./check.sh}]\n---\n", []string{
 			`a.md:4: hooks: unknown phase "PreToolUse": this is the format of another program: write a list of hooks, each with its phase`,

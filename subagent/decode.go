@@ -111,7 +111,7 @@ func (r *reading) field(f *frontmatter.Field) {
 		r.budget(f)
 	case "enforce_allowed_tools":
 		if f.Value.Kind != frontmatter.Bool {
-			r.wrongf(f.Line, "%s: it is %s: write true or false", f.Key, f.Value.Kind)
+			r.wrongf(f.Line, "%s is %s: write true or false", f.Key, f.Value.Kind)
 		}
 		r.d.EnforceAllowedTools = strings.EqualFold(f.Value.Text, "true")
 	default:
@@ -125,7 +125,7 @@ func (r *reading) field(f *frontmatter.Field) {
 
 func (r *reading) text(f *frontmatter.Field) string {
 	if f.Value.Kind != frontmatter.String {
-		r.wrongf(f.Line, "%s: it is %s: write a text", f.Key, f.Value.Kind)
+		r.wrongf(f.Line, "%s is %s: write a text", f.Key, f.Value.Kind)
 	}
 	return f.Value.Text
 }
@@ -144,7 +144,7 @@ func (r *reading) names(f *frontmatter.Field) []string {
 	case frontmatter.List:
 		for _, v := range f.Value.List {
 			if v.Kind != frontmatter.String {
-				r.wrongf(v.Line, "%s: it has %s in it: write names", f.Key, v.Kind)
+				r.wrongf(v.Line, "%s contains %s: write only names", f.Key, v.Kind)
 				continue
 			}
 			add(v.Line, v.Text)
@@ -154,7 +154,7 @@ func (r *reading) names(f *frontmatter.Field) []string {
 			add(f.Value.Line, name)
 		}
 	default:
-		r.wrongf(f.Line, "%s: it is %s: write a list of names, [] for none, or leave the key out for all", f.Key, f.Value.Kind)
+		r.wrongf(f.Line, "%s is %s: write a list of names, write [] for none, or leave the key out for all", f.Key, f.Value.Kind)
 	}
 	return names
 }
@@ -182,7 +182,7 @@ func (r *reading) hooks(f *frontmatter.Field) frontmatter.Value {
 			r.hookList(bucket.Value, bucket.Key)
 		}
 	default:
-		r.wrongf(f.Line, "hooks: it is %s: write a list of hooks, or a mapping from phases to such lists", f.Value.Kind)
+		r.wrongf(f.Line, "hooks is %s: write a list of hooks, or a mapping from phases to lists of hooks", f.Value.Kind)
 	}
 	return f.Value
 }
@@ -197,7 +197,7 @@ func (r *reading) hookList(v frontmatter.Value, bucket string) {
 	for _, hook := range list {
 		switch {
 		case hook.Kind != frontmatter.Map:
-			r.wrongf(hook.Line, "hooks: it is %s: write a mapping", hook.Kind)
+			r.wrongf(hook.Line, "an entry of hooks is %s: write a mapping", hook.Kind)
 		case bucket != "" && slices.ContainsFunc(hook.Map, func(f frontmatter.Field) bool { return f.Key == "phase" }):
 			r.wrongf(hook.Line, "hooks: the hook has the key phase, but it is already in the list of %s: remove the key", bucket)
 		}
@@ -218,7 +218,7 @@ func phaseNames() []string {
 // budget reads the limits of a budget.
 func (r *reading) budget(f *frontmatter.Field) {
 	if f.Value.Kind != frontmatter.Map {
-		r.wrongf(f.Line, "budget: it is %s: write a mapping of turn_tokens, turn_cost, session_tokens and session_cost", f.Value.Kind)
+		r.wrongf(f.Line, "budget is %s: write a mapping of turn_tokens, turn_cost, session_tokens and session_cost", f.Value.Kind)
 		return
 	}
 	tokens := map[string]*int{"turn_tokens": &r.d.Budget.TurnTokens, "session_tokens": &r.d.Budget.SessionTokens}

@@ -91,7 +91,7 @@ func (e *Extension) Add(subagents ...Subagent) (*belay.Lease, error) {
 		case err != nil:
 			problems = append(problems, err)
 		case slices.ContainsFunc(all, func(o *Subagent) bool { return o.Name == s.Name }):
-			problems = append(problems, fmt.Errorf("subagent %q: name: it is already used", s.Name))
+			problems = append(problems, fmt.Errorf("subagent %q: the name is already used: choose another name", s.Name))
 		default:
 			added = append(added, &s)
 			all = append(all, &s)

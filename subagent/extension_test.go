@@ -23,10 +23,10 @@ func TestAddRefuses(t *testing.T) {
 		{"a name with a slash", subagent.Subagent{Name: "a/b", Factory: answers("x")}, `subagent "a/b": name`},
 		{"a name with a dot", subagent.Subagent{Name: "a.b", Factory: answers("x")}, `subagent "a.b": name`},
 		{"a name that is too long", subagent.Subagent{Name: strings.Repeat("a", 65), Factory: answers("x")}, "name: a name is"},
-		{"a name that is taken", subagent.Subagent{Name: "taken", Factory: answers("x")}, `subagent "taken": name: it is already used`},
-		{"a name that is given twice", good, `subagent "good": name: it is already used`},
-		{"no factory", subagent.Subagent{Name: "a"}, `subagent "a": factory: it is missing`},
-		{"a description that is no text", subagent.Subagent{Name: "a", Factory: answers("x"), Description: "\xff"}, "description: it is not UTF-8"},
+		{"a name that is taken", subagent.Subagent{Name: "taken", Factory: answers("x")}, `subagent "taken": the name is already used`},
+		{"a name that is given twice", good, `subagent "good": the name is already used`},
+		{"no factory", subagent.Subagent{Name: "a"}, `subagent "a": the factory is nil`},
+		{"a description that is no text", subagent.Subagent{Name: "a", Factory: answers("x"), Description: "\xff"}, "the description is not UTF-8"},
 		{"an agent without a name", subagent.Subagent{Name: "a", Factory: answers("x"), Agents: []string{""}}, "agents: a name is empty"},
 	} {
 		t.Run(test.rule, func(t *testing.T) {

@@ -111,9 +111,9 @@ func (s *Subagent) sound() error {
 	case !validName().MatchString(s.Name):
 		return fmt.Errorf("subagent %q: name: %s", s.Name, nameRule)
 	case s.Factory == nil:
-		return fmt.Errorf("subagent %q: factory: it is missing", s.Name)
+		return fmt.Errorf("subagent %q: the factory is nil: set Factory", s.Name)
 	case !utf8.ValidString(s.Description):
-		return fmt.Errorf("subagent %q: description: it is not UTF-8", s.Name)
+		return fmt.Errorf("subagent %q: the description is not UTF-8", s.Name)
 	case slices.Contains(s.Agents, ""):
 		return fmt.Errorf("subagent %q: agents: a name is empty", s.Name)
 	default:

@@ -74,7 +74,7 @@ func encoded(value any) (belay.Result, error) {
 	return belay.Result{Text: string(text)}, nil
 }
 
-const delegateDescription = "Gives several tasks to subagents, those of " + InvokeTool + ", which run them in parallel, and returns a list of the results in the order of the tasks. " +
+const delegateDescription = "Gives several tasks to the subagents of " + InvokeTool + ". The tasks run in parallel. Returns a list of the results, in the order of the tasks. " +
 	"A failed task has an error in its place and does not stop the others."
 
 // delegateTool makes the tool that runs several tasks.

@@ -62,7 +62,7 @@ func (f *files) doList(ctx context.Context, _ *belay.Invocation, in *listInput) 
 		return belay.Result{}, f.explain(at, err)
 	}
 	if t.count == 0 {
-		t.text.WriteString("[it is empty]")
+		t.text.WriteString("[the directory is empty]")
 		if !in.All {
 			t.text.WriteString(" [or .gitignore excludes its content: set all to see it]")
 		}

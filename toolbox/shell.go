@@ -200,7 +200,7 @@ func (r *ran) result(output *proc.Window) (belay.Result, error) {
 		notes = append(notes, "the command was killed because the turn was aborted; what it did before is not undone")
 	case r.exit.Signal != nil:
 		class = belay.ClassFailed
-		notes = append(notes, "it was killed by a signal: "+r.view.Signal)
+		notes = append(notes, "the command was killed by a signal: "+r.view.Signal)
 	case r.exit.Code != 0:
 		class = belay.ClassFailed
 		notes = append(notes, fmt.Sprintf("exit code %d", r.exit.Code))

@@ -34,7 +34,7 @@ func TestShell(t *testing.T) {
 		{"no output is told", "true", "[no output]", "", 0},
 		{"a code is told", "echo oh; exit 3", "oh\n[exit code 3]", belay.ClassFailed, 3},
 		{"a code comes on a line of its own", "printf oh; exit 1", "oh\n[exit code 1]", belay.ClassFailed, 1},
-		{"a signal is told", "kill -9 $$", "[it was killed by a signal: killed]", belay.ClassFailed, -1},
+		{"a signal is told", "kill -9 $$", "[the command was killed by a signal: killed]", belay.ClassFailed, -1},
 		{"it starts in the project", "pwd -P | xargs basename", "demo\n", "", 0},
 		{"there is nothing to read", "cat; echo end", "end\n", "", 0},
 		{"there is nobody to ask", "(: </dev/tty) 2>/dev/null || echo none", "none\n", "", 0},

@@ -30,7 +30,7 @@ func TestList(t *testing.T) {
 	has(t, k.ok("list", in{"all": true}), "  out/\n    x.bin\n")
 	has(t, k.ok("list", in{"path": "out"}), "x.bin") // shown, because the call names it
 	k.put("logs/.gitignore", "*\n")
-	has(t, k.ok("list", in{"path": "logs"}), "it is empty", "set all to see it")
+	has(t, k.ok("list", in{"path": "logs"}), "the directory is empty", "set all to see it")
 	k.fails(belay.ClassInvalid, "list", in{"path": "b.txt"}, "is a file of 1 byte")
 	k.fails(belay.ClassNotFound, "list", in{"path": "none"}, "does not exist")
 }

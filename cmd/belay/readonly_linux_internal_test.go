@@ -51,7 +51,7 @@ func TestReadOnlyPlaces(t *testing.T) {
 		{dir, []string{"show", "first"}, copyIt},
 		{dir, []string{"store", "export", "first"}, copyIt},
 		{bare, []string{"run", "--model", "scripted/s.yaml", "a task"}, "keep sessions elsewhere: --store FILE"},
-		{bare, []string{"init"}, "this directory cannot be written to: -C DIR names another"},
+		{bare, []string{"init"}, "choose a directory that you may write to with -C DIR"},
 	} {
 		if told, code := confinedBelay(t, test.dir, test.args...); code != 1 || !strings.Contains(told, test.want) {
 			t.Errorf("belay %s ended with %d:\n%s", strings.Join(test.args, " "), code, told)

@@ -213,7 +213,7 @@ func makesRepository(f permit.Finding) bool {
 func storeVariables(cache string, e *permit.Explanation) ([]string, error) {
 	root, err := os.OpenRoot(cache) // OpenRoot, because a confined command may have made links there
 	if err != nil {
-		return nil, fmt.Errorf("make a place for packages: %w", err)
+		return nil, fmt.Errorf("create the directory for packages: %w", err)
 	}
 	defer root.Close() //nolint:errcheck // nothing is left to be written
 	var env []string
@@ -256,7 +256,7 @@ func makeStore(cache *os.Root, name string, wanted bool) (bool, error) {
 		return err == nil, nil
 	}
 	if err := cache.Mkdir(name, 0o700); err != nil {
-		return false, fmt.Errorf("make a place for packages: %w", err)
+		return false, fmt.Errorf("create the directory for packages: %w", err)
 	}
 	home, err := os.UserHomeDir()
 	if name != "cargo" || err != nil {
@@ -268,7 +268,7 @@ func makeStore(cache *os.Root, name string, wanted bool) (bool, error) {
 			continue // the user has no such file
 		}
 		if err := cache.WriteFile(filepath.Join(name, file), data, 0o600); err != nil {
-			return false, fmt.Errorf("make a place for packages: %w", err)
+			return false, fmt.Errorf("create the directory for packages: %w", err)
 		}
 	}
 	return true, nil
@@ -310,11 +310,11 @@ func privateCache(project string) (string, error) {
 	name := fmt.Sprintf("belay-%d-%s", os.Getuid(), hex.EncodeToString(sum[:6]))
 	dir := filepath.Join(os.TempDir(), name)
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", fmt.Errorf("make a place for caches: %w", err)
+		return "", fmt.Errorf("create the directory for caches: %w", err)
 	}
 	info, err := os.Lstat(dir)
 	if err != nil {
-		return "", fmt.Errorf("make a place for caches: %w", err)
+		return "", fmt.Errorf("create the directory for caches: %w", err)
 	}
 	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 || !isMine(info) {
 		return "", fmt.Errorf("%s must be a private cache directory of this user, and is not: remove it", dir)
@@ -330,7 +330,7 @@ func (f *Floor) Sandboxed() string {
 	case f.box != nil:
 		return string(f.box.Kind())
 	case f.settings.Sandbox.Mode == config.SandboxRequire:
-		return "none, and commands are denied without one"
+		return "none, and commands are denied without a sandbox"
 	default:
 		return "none: calls of commands are one zone higher"
 	}

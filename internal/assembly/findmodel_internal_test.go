@@ -67,7 +67,7 @@ providers:
 		}
 	}
 	for name, want := range map[string]string{
-		"openai/gpt-5.2":     "there is no key for openai: set OPENAI_API_KEY, or name the file with the key in the user's /",
+		"openai/gpt-5.2":     "there is no key for openai: set OPENAI_API_KEY; or put the key into a file, and name this file in the user's /",
 		"gemini/m":           "set GOOGLE_API_KEY or GEMINI_API_KEY",
 		"opnai/gpt-5.2":      `unknown provider "opnai" (did you mean "openai"?)`,
 		"claude-sonnet-4-5":  `did you mean "anthropic/claude-sonnet-4-5"`,

@@ -37,10 +37,10 @@ func (a *Assembler) useMemory(ctx context.Context, w *Assembled) ([]belay.Extens
 // OpenMemory opens the memory file in the settings. It creates the file if there is none.
 func OpenMemory(ctx context.Context, s *config.Loaded) (*memory.Store, error) {
 	if s.Memory.File == "" {
-		return nil, mistake("there is no file for memories: set memory.file in the user's %s, or %s", config.Name, config.Variable("memory.file"))
+		return nil, mistake("there is no file for memories: set memory.file in the user's %s, or set the variable %s", config.Name, config.Variable("memory.file"))
 	}
 	if err := os.MkdirAll(filepath.Dir(s.Memory.File), 0o700); err != nil {
-		return nil, fmt.Errorf("make a place for memories: %w", err)
+		return nil, fmt.Errorf("create the directory for memories: %w", err)
 	}
 	return memory.Open(ctx, s.Memory.File, nil)
 }

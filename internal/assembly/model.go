@@ -63,7 +63,7 @@ type NoKeyError struct {
 
 func (e *NoKeyError) Error() string {
 	p := e.provider
-	return fmt.Sprintf("there is no key for %s: set %s, or name the file with the key in %s, under providers: key_file of %s", p.Name, strings.Join(p.KeyEnv, " or "), userFile(e.settings), p.Name)
+	return fmt.Sprintf("there is no key for %s: set %s; or put the key into a file, and name this file in %s, as key_file under providers.%s", p.Name, strings.Join(p.KeyEnv, " or "), userFile(e.settings), p.Name)
 }
 
 // userFile returns "the user's belay.yaml", with its path if it is known.
@@ -137,7 +137,7 @@ func ChooseModel(settings *config.Loaded) (string, error) {
 		}
 	}
 	if served != "" {
-		return "", mistake("which model? No provider with a default model has a key, and %s is configured (%s): set BELAY_MODEL=%s/NAME or model in a %s, or use `belay run --model %s/NAME`, where NAME is a model of this provider; `belay models %s --check` lists them", served, settings.From("providers."+served), served, config.Name, served, served)
+		return "", mistake("no model is chosen: no provider with a default model has a key, and the provider %s (%s) has no default model: set BELAY_MODEL=%s/NAME or model in a %s, or use `belay run --model %s/NAME`; `belay models %s --check` lists the names of its models", served, settings.From("providers."+served), served, config.Name, served, served)
 	}
 	return "", mistake(noModel)
 }

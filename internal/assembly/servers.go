@@ -95,7 +95,7 @@ func (a *Assembler) tellServers(e *mcptool.Extension) {
 // required returns an error if a required server is not ready.
 func required(e *mcptool.Extension) error {
 	if err := e.Missing(); err != nil {
-		return &Error{Err: err, Hint: "see: belay mcp check; `required` is set in the file that declares it"}
+		return &Error{Err: err, Hint: "`belay mcp check` shows the problem. To start without the server, remove `required` from the file that declares it"}
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ const keptOut = "/*\n!/.gitignore\n!/agents/\n!/skills/\n!/hooks/\n/hooks/**/*.j
 // none.
 func MakeHome(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("make a place for the store: %w", err)
+		return fmt.Errorf("create the directory for the store: %w", err)
 	}
 	ignore, err := os.OpenFile(filepath.Join(dir, ".gitignore"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -118,7 +118,7 @@ func MakeHome(dir string) error {
 	}
 	_, err = ignore.WriteString(keptOut)
 	if err = errors.Join(err, ignore.Close()); err != nil {
-		return fmt.Errorf("make a place for the store: %w", err)
+		return fmt.Errorf("create the directory for the store: %w", err)
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ func (a *app) agentsCommand() *cobra.Command {
 	agents := parent(&cobra.Command{
 		Use:   "agents",
 		Short: "List the agents that are declared in files, and run one",
-		Long: "An agent is declared in a file, in the directory agents of the user's settings or in .belay/agents of the project: as\nYAML, JSON or Markdown with name, description, model, prompt, tools, skills, mode and budget. Other agents delegate tasks to\n" +
+		Long: "Each agent is declared in a file, in .belay/agents of the project or in the directory agents of the user's settings. The file\nis YAML, JSON or Markdown, with name, description, model, prompt, tools, skills, mode and budget. Other agents delegate tasks to\n" +
 			"it with the tool invoke_subagent.",
 		Example: `  belay agents list
   belay agents run reviewer "look at the last commit"`,
@@ -30,7 +30,7 @@ func (a *app) listAgentsCommand() *cobra.Command {
 		Short:   "List the agents that are declared",
 		Long:    "Lists the declared agents, including those of loaded spaces, and the mistakes in their files.",
 		Example: "  belay agents list",
-		Args:    arguments(0, 0, "agents list takes none"),
+		Args:    arguments(0, 0, "agents list takes no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			settings, err := a.settings()
 			if err != nil {
@@ -60,7 +60,7 @@ func (a *app) listAgentsCommand() *cobra.Command {
 			return out.end("no agents are declared: put a file into .belay/agents, see docs/subagents.md")
 		},
 	}
-	jsonFlag(cmd, &asJSON, "print one JSON object a line")
+	jsonFlag(cmd, &asJSON, "print one JSON object per line")
 	return cmd
 }
 
@@ -83,7 +83,7 @@ func (a *app) runAgentCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     `run NAME "PROMPT"`,
 		Short:   "Run a declared agent",
-		Long:    "Runs a turn of an agent that is declared in a file, as `belay run` does with the agent that the settings describe.",
+		Long:    "Runs one turn of a declared agent. `belay run` does the same with the agent that the settings describe.",
 		Example: `  belay agents run reviewer "look at the last commit"`,
 		Args:    arguments(2, 2, "name the agent, and give the task as one argument, in quotes"),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

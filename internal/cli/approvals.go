@@ -21,7 +21,7 @@ func (a *app) approvalsCommand() *cobra.Command {
 		Use:   "approvals",
 		Short: "List, show and decide pending approvals",
 		Long: `If a call needs approval and nobody is at the terminal, its turn parks. These commands list pending approvals,
-show the call, and decide. Then "belay resume" continues the turn, or a worker does if it was submitted.
+show the call, and decide. Then "belay resume" continues the turn. A worker continues a turn that was submitted.
 An approval can cover more than one call: "grants" lists such approvals, and "revoke" takes one back.`,
 		Example: `  belay approvals list
   belay approvals show ap-2k
@@ -40,10 +40,10 @@ func (a *app) approvalsList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List pending approvals",
-		Long:  "Lists the pending approvals, the oldest first. With --all it also lists those that are decided.",
+		Long:  "Lists the pending approvals, the oldest first. With --all, lists decided approvals too.",
 		Example: `  belay approvals list
   belay approvals list --all --json`,
-		Args: arguments(0, 0, "list takes none"),
+		Args: arguments(0, 0, "list takes no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := a.look(cmd.Context(), func(store assembly.Store) error {
 				return a.listApprovals(cmd.Context(), store, session, all, asJSON)
@@ -56,8 +56,8 @@ func (a *app) approvalsList() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "also list decided approvals")
-	cmd.Flags().StringVarP(&session, "session", "s", "", "only of this session (its id, or a prefix of the id)")
-	jsonFlag(cmd, &asJSON, "print one JSON object a line")
+	cmd.Flags().StringVarP(&session, "session", "s", "", "only approvals of this session (its id, or a prefix of the id)")
+	jsonFlag(cmd, &asJSON, "print one JSON object per line")
 	return cmd
 }
 
@@ -99,7 +99,7 @@ func (a *app) approvalsShow() *cobra.Command {
 	return &cobra.Command{
 		Use:               "show APPROVAL",
 		Short:             "Show the call that an approval is about",
-		Long:              "Shows who asks, why, until when, and what the call would do: a command as it would run, a change as a diff.",
+		Long:              "Shows who asks, why, when the approval expires, and what the call would do: the command that would run, or the change as a diff.",
 		Example:           "  belay approvals show ap-2k",
 		Args:              arguments(1, 1, "name the APPROVAL: `belay approvals list` lists them"),
 		ValidArgsFunction: a.completeApprovals,
@@ -192,10 +192,12 @@ func (a *app) approvalsApprove() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "approve APPROVAL",
 		Short: "Let a call run",
-		Long: `Approves one call with exactly this input. Then "belay resume" continues its turn,
-or a worker does if it was submitted.
-With --scope session this tool needs no further approval from the same asker in this session. With a pattern, neither do
-calls that the pattern covers. Denied calls stay denied. "belay approvals show" suggests a pattern.`,
+		Long: `Approves one call with exactly this input. Then "belay resume" continues the turn. A worker continues a turn that was
+submitted.
+
+With --scope session, whoever asked does not ask again about this tool in this session. With a pattern as the scope, whoever
+asked does not ask again about calls that the pattern covers. Calls that the floor or a hook denies stay denied.
+"belay approvals show" suggests a pattern.`,
 		Example: `  belay approvals approve ap-2k
   belay approvals approve ap-2k --scope session
   belay approvals approve ap-2k --scope 'shell(git push *)'`,
@@ -215,7 +217,7 @@ func (a *app) approvalsDeny() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "deny APPROVAL",
 		Short:   "Refuse a call",
-		Long:    "Denies the call. The model gets the reason. Then \"belay resume\" continues the turn, or a worker does if it was submitted.",
+		Long:    "Denies the call. The model gets the reason. Then \"belay resume\" continues the turn. A worker continues a turn that was submitted.",
 		Example: `  belay approvals deny ap-2k --reason "use the staging host"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.look(cmd.Context(), func(store assembly.Store) error {
@@ -279,7 +281,7 @@ func (a *app) decideOn(ctx context.Context, store assembly.Store, approval *bela
 		return fmt.Errorf("approval %s was already decided by %s: %s", approval.ID, oneLine(stored.Decided.By), settledAs(approval, stored.Decided.Allow))
 	}
 	if errors.Is(err, belay.ErrExpired) {
-		return &exitError{code: exitFailed, err: fmt.Errorf("approval %s has expired", approval.ID), hint: "belay resume " + session + ": the call is denied, and the model may ask again"}
+		return &exitError{code: exitFailed, err: fmt.Errorf("approval %s has expired", approval.ID), hint: "the call is denied when you resume the turn, and the model may ask again: belay resume " + session}
 	}
 	if err != nil {
 		return err

@@ -47,12 +47,14 @@ func (a *app) approvalsAnswer() *cobra.Command {
 	return &cobra.Command{
 		Use:   "answer APPROVAL TEXT...",
 		Short: "Answer a question of the model",
-		Long: `Answers a question that the model asked with the tool ask_user: as free text, or as one of its options, by its text or
-its number. Several words are one answer. "belay resume" then resumes the turn. A worker resumes a turn that was submitted. "belay approvals deny" refuses to answer, and "show" prints the question.`,
+		Long: `Answers a question that the model asked with the tool ask_user. TEXT is free text, or one of the question's options: its
+text or its number. Several words are one answer. Then "belay resume" continues the turn. A worker continues a turn that was submitted.
+
+"belay approvals show" prints the question, and "belay approvals deny" refuses to answer.`,
 		Example: `  belay approvals answer ap-2k "on Thursday, not before noon"
   belay approvals answer ap-2k on Thursday
   belay approvals answer ap-2k 1`,
-		Args:              arguments(2, 1000, "name the APPROVAL, and give the answer: `belay approvals list` lists what waits"),
+		Args:              arguments(2, 1000, "name the APPROVAL, and give the answer: `belay approvals list` lists the open questions"),
 		ValidArgsFunction: a.completeApprovals,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.look(cmd.Context(), func(store assembly.Store) error {
@@ -97,7 +99,7 @@ func asksInWords(ctx context.Context, store belay.Store, approval *belay.Approva
 
 // wantsAnswer returns the error for a user who approves a question instead of answering it.
 func wantsAnswer(approval *belay.Approval) error {
-	return usage("approval %s is a question, and approving does not answer it: belay approvals answer %s TEXT", approval.ID, approval.ID)
+	return usage("approval %s is a question, which needs an answer: belay approvals answer %s TEXT", approval.ID, approval.ID)
 }
 
 // settledAs returns "answered", "allowed" or "refused".

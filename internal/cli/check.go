@@ -24,12 +24,13 @@ func (a *app) checkCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
 		Short: "Check everything that would be loaded, without running anything",
-		Long: `Reads the settings and all hooks, skills, agents and spaces that an agent here would have, and prints every mistake with file
-and line, as ` + "`belay run`, `belay agents list` and `belay skills check`" + ` would find it. Nothing runs. Hooks that would not run
-because nobody has trusted them yet are warnings, not mistakes. So are tool names in hooks that match no tool, programs
-and keys that are missing on this machine, and files in .claude that cannot be used here.`,
+		Long: `Reads the settings, and all hooks, skills, agents and spaces that an agent in this directory would use. Prints every mistake
+with file and line: those that ` + "`belay run`, `belay agents list` and `belay skills check`" + ` would find. Nothing runs.
+
+Some problems are warnings, not mistakes: hooks that nobody has trusted yet, tool names in hooks that match no tool, programs
+and keys that are missing on this machine, and files in .claude that Belay cannot use.`,
 		Example: "  belay check",
-		Args:    arguments(0, 0, "check takes none"),
+		Args:    arguments(0, 0, "check takes no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			settings, err := a.settings()
 			if err != nil {

@@ -9,12 +9,12 @@ import (
 func (a *app) demoCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "demo",
-		Short: "Take a guided tour: a session in which hooks steer, stop and explain themselves",
+		Short: "Take a guided tour: a session in which hooks steer and stop an agent",
 		Long: `Runs a session in a scratch directory, with a model that plays a script: no key, no network, no set-up.
-Hooks collect, rewrite, block and time out, the process that runs the turn is killed and another one continues it,
-and the records of all of it are drawn as a timeline.`,
+Hooks collect, rewrite, block and time out. The process that runs the turn is killed, and another process continues the
+turn. At the end a timeline shows the records of all hooks.`,
 		Example: "  belay demo",
-		Args:    arguments(0, 0, "demo takes none"),
+		Args:    arguments(0, 0, "demo takes no arguments"),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return demo.Run(cmd.Context(), a.out) },
 	}
 }

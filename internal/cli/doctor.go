@@ -67,10 +67,10 @@ func (a *app) doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Check keys, settings, store and sandbox, and say what is missing",
 		Long: `Checks the keys and the model, the effective settings and their sources, the store and its integrity,
-the floor and the sandbox, and other useful programs. Says how to get what is missing. Exit code 0: a task can be run.`,
+the floor and the sandbox, and other useful programs. Says how to get what is missing. If the exit code is 0, a task can run.`,
 		Example: `  belay doctor
   belay doctor --json | jq '.findings[] | select(.status != "ok")'`,
-		Args: arguments(0, 0, "doctor takes none"),
+		Args: arguments(0, 0, "doctor takes no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r := a.examine(cmd.Context())
 			if asJSON {
@@ -277,7 +277,7 @@ func (a *app) sandboxFinding(ctx context.Context, settings *config.Loaded) findi
 			lacks = append(lacks, limit.Text())
 		}
 		if len(lacks) > 0 {
-			f.Remedy = "it cannot guarantee that " + strings.Join(lacks, "; ")
+			f.Remedy = "this sandbox cannot guarantee that " + strings.Join(lacks, "; ")
 		}
 		return f
 	}

@@ -18,8 +18,8 @@ func (a *app) forkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fork SESSION",
 		Short: "Make a new session from the beginning of another",
-		Long: `Copies the messages of a session up to number N into a new one; "belay show SESSION" prints the numbers.
-The old session does not change. Calls without a result at that point get the result "aborted".`,
+		Long: `Copies the messages of a session into a new session. With --at N it copies only the first N messages; "belay show SESSION"
+prints the number of each message. The old session does not change. Calls without a result at that point get the result "aborted".`,
 		Example: `  belay fork 20261115-k3f9x
   belay fork 20261115-k3f9x --at 4 --as other-way
   belay run --session other-way "try it with a table instead"`,

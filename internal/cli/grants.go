@@ -22,27 +22,27 @@ func (a *app) approvalsGrants() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "grants",
 		Short: "List approvals that cover more than one call",
-		Long: `Lists approvals for a session, or for calls that a pattern covers, with who asked and who approved. A grant
-ends with its session, or when it is revoked.`,
+		Long: `Lists the grants, with who asked and who approved. A grant is an approval that covers a tool for a whole session, or
+all calls that a pattern covers. It ends with its session, or when you revoke it.`,
 		Example: `  belay approvals grants
   belay approvals grants --session 20261115-k3f9x --json`,
-		Args: arguments(0, 0, "grants takes none"),
+		Args: arguments(0, 0, "grants takes no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := a.look(cmd.Context(), func(store assembly.Store) error {
 				return a.listGrants(cmd.Context(), store, session, asJSON)
 			})
 			if none := (*noStoreError)(nil); errors.As(err, &none) {
-				a.remarkf("nothing is granted")
+				a.remarkf("there are no grants")
 				return nil
 			}
 			return err
 		},
 	}
-	cmd.Flags().StringVarP(&session, "session", "s", "", "only of this session (its id, or a prefix of the id)")
+	cmd.Flags().StringVarP(&session, "session", "s", "", "only grants of this session (its id, or a prefix of the id)")
 	_ = cmd.RegisterFlagCompletionFunc("session", func(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
 		return a.completeSessions(nil, nil, word)
 	})
-	jsonFlag(cmd, &asJSON, "print one JSON object a line")
+	jsonFlag(cmd, &asJSON, "print one JSON object per line")
 	return cmd
 }
 
@@ -93,14 +93,14 @@ func (a *app) listGrants(ctx context.Context, store belay.ListStore, session str
 		}
 		out.add(g, g.Approval, g.Session, oneLine(allows), oneLine(g.Asker), oneLine(g.By), a.onOut.dim(ago(now, g.Time)))
 	}
-	return out.end("nothing is granted")
+	return out.end("there are no grants")
 }
 
 func (a *app) approvalsRevoke() *cobra.Command {
 	return &cobra.Command{
 		Use:     "revoke GRANT",
 		Short:   "Take back an approval that covers more than one call",
-		Long:    "Takes a grant back, so that such calls need approval again. Calls that have run are not undone. A GRANT has the id of its approval.",
+		Long:    "Takes back a grant: the calls that it covers need approval again. Calls that have already run are not undone. The id of a GRANT is the id of its approval.",
 		Example: "  belay approvals revoke ap-2k",
 		Args:    arguments(1, 1, "name the GRANT: `belay approvals grants` lists them"),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {

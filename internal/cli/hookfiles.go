@@ -15,7 +15,7 @@ import (
 )
 
 // inTurnsOf is the help text of --agent.
-const inTurnsOf = "in the turns of this declared agent, with its own hooks"
+const inTurnsOf = "as in the turns of this declared agent, with the hooks that it declares"
 
 // agentFlag adds the flag --agent, which names a declared agent.
 func (a *app) agentFlag(cmd *cobra.Command, name *string, what string) {
@@ -51,9 +51,10 @@ func (a *app) listHooksCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the hooks here, and which of them run",
-		Long: `Lists the hooks that an agent has here: those of the command line itself, of the machine's and the user's settings, of the
-project and of spaces, and those that agents declare, which run only in their turns. A closed hook is a gate
-that denies everything it matches, because it is not allowed to run. The reason is printed below.`,
+		Long: `Lists the hooks of an agent in this directory: hooks of the command line itself, of the machine's and the user's settings, of
+the project, of spaces, and of declared agents. The hooks of a declared agent run only in its turns.
+
+If a gate is not allowed to run, it is closed: it denies everything that it matches. The reason is printed below the list.`,
 		Example: "  belay hooks list",
 		Args:    arguments(0, 0, "list takes none"),
 		RunE: a.looking(func(_ context.Context, v *inspect.Hooks, _ []string) error {

@@ -79,9 +79,9 @@ project/no-prod.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&h.phase, "phase", belay.ToolPre.Name(), "when it runs: `belay hooks phases` lists the phases")
-	flags.StringVar(&tools, "tools", "", "only for these tools, separated by commas")
-	flags.BoolVar(&h.user, "user", false, "for all projects of this user")
+	flags.StringVar(&h.phase, "phase", belay.ToolPre.Name(), "the phase at which the hook runs: `belay hooks phases` lists the phases")
+	flags.StringVar(&tools, "tools", "", "run the hook only for these tools, separated by commas")
+	flags.BoolVar(&h.user, "user", false, "write the hook into the user's settings, for all projects")
 	flags.BoolVar(&h.worker, "worker", false, "write a script that keeps running and answers many calls (needs python3)")
 	complete(cmd, "phase", phaseNames())
 	return cmd
@@ -156,7 +156,7 @@ func (h *newHook) declaration() string {
 	}
 	switch {
 	case h.guards() && h.commands():
-		b.WriteString(`      # The script runs only if this is true. A command can be written in many ways, so this does not stop every one.
+		b.WriteString(`      # The script runs only if this is true. A command can be written in many ways, so this condition does not catch all of them.
       when: 'args.command.contains("/srv/prod")'
 `)
 	case h.guards():

@@ -21,9 +21,9 @@ func (a *app) planHooksCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan [PHASE]",
 		Short: "Show the order in which hooks run, and why",
-		Long: `Draws the order of the hooks of one PHASE, or of all phases that have hooks. Hooks side by side may run at the same
-time, the rest from top to bottom. The hooks that agents declare are below, with the agent's name: they have their
-place in the agent's own turns, which --agent draws. Nothing runs.`,
+		Long: `Draws the order of the hooks of one PHASE, or of all phases that have hooks. Hooks run from top to bottom. Hooks
+that are side by side may run at the same time. Hooks of declared agents run only in the turns of their agent, so they are
+listed below with the agent's name. To draw the order in an agent's turns, use --agent. Nothing runs.`,
 		Example: `  belay hooks plan
   belay hooks plan tool.pre
   belay hooks plan tool.pre --agent reviewer`,
@@ -132,7 +132,7 @@ func (a *app) drawPlan(v *inspect.Hooks, plan *inspect.Plan, lines []inspect.Hoo
 		case "closed":
 			state = mayNotRun
 		}
-		t.add("  ○", "", line.ID, cmp.Or(line.Match, "everything"), line.Kind, state, a.shownOrigin(s, line.Origin)+ofAgent(line.Agent), "only in the turns of this agent: --agent "+line.Agent)
+		t.add("  ○", "", line.ID, cmp.Or(line.Match, "everything"), line.Kind, state, a.shownOrigin(s, line.Origin)+ofAgent(line.Agent), "runs only in the turns of this agent: use --agent "+line.Agent)
 	}
 	_ = t.write(a.out, nil) // ignore errors, as for the other lines here
 	for _, id := range plan.Disabled {

@@ -19,7 +19,7 @@ func (a *app) hooksCommand() *cobra.Command {
 		Long: `A hook is a handler on a phase, in Go or declared in a file. With these commands you list the hooks of an agent in this
 directory, see their order, write a new one and try it, look up phases and their schemas, and look up diagnostic codes.
 
-The id of a hook in a project begins with project/, that of a hook in a space with the space's id.`,
+The id of a project's hook begins with project/. The id of a space's hook begins with the id of the space.`,
 		Example: `  belay hooks list
   belay hooks plan tool.pre
   belay hooks explain --tool write --input '{"path": "/srv/prod/x"}'
@@ -33,9 +33,9 @@ func (a *app) phasesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "phases",
 		Short:   "List the phases in the order of a turn",
-		Long:    "Lists the phases in the order in which a turn reaches them: the kind, the default failure mode, and what a handler may do.",
+		Long:    "Lists the phases in the order in which a turn reaches them. Shows the kind of each phase, its default failure mode, and what a handler may do.",
 		Example: "  belay hooks phases",
-		Args:    arguments(0, 0, "phases takes none"),
+		Args:    arguments(0, 0, "phases takes no arguments"),
 		RunE: func(*cobra.Command, []string) error {
 			var t table
 			t.add("PHASE", "KIND", "FAILS", "HANDLER MAY")
@@ -95,7 +95,7 @@ func (a *app) codesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "codes [CODE]",
 		Short: "Explain the diagnostic codes",
-		Long:  "Lists the codes in records and diagnostics with their meaning. With a CODE, says what to do about it.",
+		Long:  "Lists the codes that records and diagnostics contain, with their meaning. With a CODE, explains this code and what to do about it.",
 		Example: `  belay hooks codes
   belay hooks codes hook.timeout`,
 		Args: arguments(0, 1, "codes takes one CODE at most"),

@@ -30,8 +30,8 @@ func (a *app) tryHookCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "try ID --input FILE",
 		Short: "Run one hook on an input",
-		Long: `Runs one hook on an input, by itself, as a turn would: with its timeout, its environment and its sandbox, and
-only if it may run. FILE has the phase's input as JSON ("-" is standard input); "belay hooks schema PHASE" prints its schema.`,
+		Long: `Runs one hook on an input, without other hooks. It runs as in a turn: with its timeout, its environment and its sandbox, and
+only if it is allowed to run. FILE contains the phase's input as JSON ("-" is standard input); "belay hooks schema PHASE" prints its schema.`,
 		Example: `  belay hooks try project/no-prod --input call.json
   belay hooks try project/no-prod --input - < call.json`,
 		Args:              arguments(1, 1, "name one hook: `belay hooks list` lists them"),
@@ -50,7 +50,7 @@ only if it may run. FILE has the phase's input as JSON ("-" is standard input); 
 	}
 	cmd.Flags().StringVar(&input, "input", "", "a file with the phase's input as JSON, or - for standard input")
 	cmd.Flags().StringVar(&phase, "phase", "", "the phase, if the hook has several")
-	a.agentFlag(cmd, &agent, "the hook of this declared agent, if others have the same id")
+	a.agentFlag(cmd, &agent, "run the hook of this declared agent, if several hooks have this id")
 	jsonFlag(cmd, &asJSON, "print one JSON object")
 	complete(cmd, "phase", phaseNames())
 	return cmd
@@ -103,9 +103,9 @@ func findHook(v *inspect.Hooks, id, phase, agent string) (hook.Subscription, err
 		return hook.Subscription{}, usage("there is no hook %q%s: `belay hooks list` lists them", id, near.Hint(id, ids))
 	default:
 		if len(slices.Compact(slices.Sorted(slices.Values(phases)))) < len(phases) {
-			return hook.Subscription{}, usage("several hooks at %s have the id %q: choose an agent's with --agent, and the phase with --phase: `belay hooks list` lists them", strings.Join(slices.Compact(phases), " and "), id)
+			return hook.Subscription{}, usage("several hooks at %s have the id %q: `belay hooks list` lists them; choose one with --agent NAME, --phase PHASE or both", strings.Join(slices.Compact(phases), " and "), id)
 		}
-		return hook.Subscription{}, usage("hook %q is at %s: choose one with --phase", id, strings.Join(phases, " and "))
+		return hook.Subscription{}, usage("hook %q runs at %s: choose one phase with --phase", id, strings.Join(phases, " and "))
 	}
 }
 
@@ -128,7 +128,7 @@ func (a *app) readInput(file string) (json.RawMessage, error) {
 		return nil, usage("--input is empty: give the input of the phase as JSON")
 	}
 	if !json.Valid(data) {
-		return nil, usage("--input: it is not JSON")
+		return nil, usage("--input is not JSON")
 	}
 	return data, nil
 }
@@ -162,7 +162,7 @@ func (a *app) tryHook(ctx context.Context, v *inspect.Hooks, sub hook.Subscripti
 	}
 	a.tellExplanation(v, x)
 	if noted && note.Closed {
-		a.remarkf("its program was not run: %s", note.Reason)
+		a.remarkf("the program of this hook was not run: %s", note.Reason)
 	}
 	return nil
 }
@@ -242,7 +242,7 @@ func (a *app) tellExplanation(v *inspect.Hooks, x hook.Explanation) {
 		fmt.Fprintf(a.out, "%s %s\n", d.Level, visible.All(oneLine(diagnosed(d))))
 	}
 	if x.Error != "" {
-		fmt.Fprintf(a.out, "it fails: %s\n", x.Error)
+		fmt.Fprintf(a.out, "this phase fails: %s\n", x.Error)
 	}
 	merged := "nothing changes"
 	if len(x.Merged) > 0 && string(x.Merged) != "{}" {
@@ -255,7 +255,7 @@ func (a *app) tellExplanation(v *inspect.Hooks, x hook.Explanation) {
 // error.
 func diagnosed(d hook.Diagnostic) string {
 	if d.Code == codes.MatchFailed && d.Err != nil {
-		return fmt.Sprintf("%s %s: its condition failed, and a gate treats this as a match: %v (test a key with `has(args.KEY)`)", d.Code, d.Subscription, d.Err)
+		return fmt.Sprintf("%s %s: its condition could not be evaluated, and a gate treats this as a match: %v (test a key with `has(args.KEY)`)", d.Code, d.Subscription, d.Err)
 	}
 	text := d.String()
 	if d.Err == nil {
@@ -289,9 +289,9 @@ func (a *app) explainHooksCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain --tool TOOL",
 		Short: "Show what each hook answers to a call",
-		Long: `Asks every hook here about a call of a tool, or with --phase about the input of another phase, and shows which were
-asked in which order, what each answered, what won, and which were not asked and why. The hooks that an agent declares are asked with
---agent, as in its turns. The hooks really run; the tool does not.`,
+		Long: `Asks every hook in this directory about a tool call, or with --phase about the input of another phase. Shows which hooks
+were asked, in which order, what each of them answered, and which answer won. Also shows which hooks were not asked, and why.
+With --agent, the hooks that this agent declares are asked too. The hooks really run. The tool does not run.`,
 		Example: `  belay hooks explain --tool write --input '{"path": "/srv/prod/x"}'
   belay hooks explain --agent reviewer --tool read --input '{"path": "a"}'
   belay hooks explain --phase user.prompt.submit --input '{"text": "hi"}'`,
@@ -299,7 +299,7 @@ asked in which order, what each answered, what won, and which were not asked and
 		RunE: a.looking(func(ctx context.Context, v *inspect.Hooks, _ []string) error {
 			given := json.RawMessage(cmp.Or(input, "{}"))
 			if !json.Valid(given) {
-				return usage("--input: it is not JSON")
+				return usage("--input is not JSON")
 			}
 			switch {
 			case phase == "" && tool == "":

@@ -17,11 +17,11 @@ func (a *app) initCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Write a commented belay.yaml into this directory",
-		Long: `Writes a belay.yaml with all settings, every line commented out, so that it changes nothing by itself.
+		Long: `Writes a belay.yaml with all settings. Every line is commented out, so the file changes nothing until you edit it.
 An existing file is not changed unless --force is given.`,
 		Example: `  belay init
   belay init -C ../other-project`,
-		Args: arguments(0, 0, "init takes none; -C names the directory"),
+		Args: arguments(0, 0, "init takes no arguments; -C names the directory"),
 		RunE: func(*cobra.Command, []string) error { return a.init(force) },
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "overwrite an existing file")
@@ -39,7 +39,7 @@ func (a *app) init(force bool) error {
 		return usage("%s exists already: --force overwrites it", path)
 	}
 	if assembly.ReadOnlyPlace(err) {
-		return &exitError{code: exitFailed, err: fmt.Errorf("init: %w", err), hint: "this directory cannot be written to: -C DIR names another one, and the user's own settings are in belay/" + config.Name + " of the user's directory for settings"}
+		return &exitError{code: exitFailed, err: fmt.Errorf("init: %w", err), hint: "choose a directory that you may write to with -C DIR. Settings for all projects belong in belay/" + config.Name + " in the user's directory of settings"}
 	}
 	if err != nil {
 		return fmt.Errorf("init: %w", err)

@@ -23,7 +23,7 @@ func (a *app) mcpCommand() *cobra.Command {
 	servers := parent(&cobra.Command{
 		Use:   "mcp",
 		Short: "List and check MCP servers",
-		Long:  "An MCP server is a program, or an address, that has tools for agents. Servers are declared in mcp.json in the user's\ndirectory of settings, in .belay of the project and in spaces, in the form that many programs share, and in the files that\n--mcp names. Servers of a project or a space start only after you have trusted them. A tool of a server is called server__tool. The floor decides which of its calls need approval: see permit.tools in belay.yaml.",
+		Long:  "An MCP server is a program or an address that provides tools for agents. Servers are declared in mcp.json, in the format that\nmany programs use. Belay reads mcp.json in the user's directory of settings, in .belay of the project and in spaces, and the files\nthat --mcp names. Servers of a project or a space start only after you have trusted them.\n\nThe tools of a server are named server__tool. The floor decides which of their calls need approval: see permit.tools in belay.yaml.",
 		Example: `  belay mcp list
   belay mcp check --mcp servers.json
   belay run --mcp servers.json "look at the open tickets"`,
@@ -62,12 +62,11 @@ type mcpToolLine struct {
 func (a *app) listMCPCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "Start the MCP servers and list their tools",
-		Long: "Starts the MCP servers of an agent in this project, and lists their tools, each with the lowest zone of its calls,\nwithout an input. A tool that its server calls destructive needs approval in every\n" +
-			"zone.",
+		Use:     "list",
+		Short:   "Start the MCP servers and list their tools",
+		Long:    "Starts the MCP servers of an agent in this project, and lists their tools. ZONE is the zone of a call with an empty input. A\nreal call may be in a higher zone. If the server says that a tool is destructive, its calls need approval in every zone.",
 		Example: "  belay mcp list",
-		Args:    arguments(0, 0, "mcp list takes none"),
+		Args:    arguments(0, 0, "mcp list takes no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withMCP(cmd.Context(), func(settings *config.Loaded, all []mcptool.Status) error {
 				floor, err := a.assembler().NewFloor(cmd.Context(), settings, assembly.SpillDir(settings))
@@ -89,7 +88,7 @@ func (a *app) listMCPCommand() *cobra.Command {
 			})
 		},
 	}
-	jsonFlag(cmd, &asJSON, "print one JSON object a line")
+	jsonFlag(cmd, &asJSON, "print one JSON object per line")
 	return cmd
 }
 
@@ -196,10 +195,10 @@ func (a *app) checkMCPCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
 		Short: "Check the files that declare MCP servers, and start each server once",
-		Long: "Checks the files that declare MCP servers, prints each mistake with file and line and what was ignored, and starts\neach server once. The exit code is 2 if a file has a mistake, and 1 if a server does not start or has tools that an\n" +
-			"agent cannot have.",
+		Long: "Checks the files that declare MCP servers. Prints each mistake with file and line, and the settings that Belay ignores. Then\nstarts each server once. The exit code is 2 if a file has a mistake. It is 1 if a server does not start, or has tools that an\n" +
+			"agent cannot use.",
 		Example: "  belay mcp check",
-		Args:    arguments(0, 0, "mcp check takes none"),
+		Args:    arguments(0, 0, "mcp check takes no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			settings, err := a.settings()
 			if err != nil {

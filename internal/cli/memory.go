@@ -23,10 +23,11 @@ func (a *app) memoryCommand() *cobra.Command {
 	cmd := parent(&cobra.Command{
 		Use:   "memory",
 		Short: "List, show, search, accept and forget what was remembered",
-		Long: `Facts for later sessions are remembered if memory.mode is set, in the user's belay.yaml or as
-BELAY_MEMORY_MODE: read recalls and adds nothing, propose adds memories that wait until you accept them, on adds them at once.
-Memories belong to the user: they are in one file for all projects, beside the user's settings unless memory.file says otherwise.
-Those of another project are not recalled.`,
+		Long: `Belay can remember facts for later sessions. Set memory.mode in the user's belay.yaml, or set BELAY_MEMORY_MODE. With read,
+Belay recalls memories and adds none. With propose, new memories wait until you accept them. With on, it adds them at once.
+
+Memories belong to the user. They are in one file for all projects: the file that memory.file names, or else a file beside the
+user's settings. Memories of another project are not recalled.`,
 		Example: `  belay memory list
   belay memory search "staging server"
   belay memory accept --all
@@ -108,10 +109,10 @@ func (a *app) listMemoriesCommand() *cobra.Command {
 			return a.noneYet(err)
 		},
 	}
-	cmd.Flags().StringArrayVar(&states, "state", nil, "in this state: "+strings.Join(memoryStates(), ", ")+"; may be given again")
-	cmd.Flags().BoolVar(&everywhere, "all", false, "include those of other projects")
+	cmd.Flags().StringArrayVar(&states, "state", nil, "only memories in this state: "+strings.Join(memoryStates(), ", ")+"; may be repeated")
+	cmd.Flags().BoolVar(&everywhere, "all", false, "include memories of other projects")
 	cmd.Flags().IntVarP(&limit, "limit", "n", 50, "list at most this many; 0 for all")
-	jsonFlag(cmd, &asJSON, "print one JSON object a line")
+	jsonFlag(cmd, &asJSON, "print one JSON object per line")
 	complete(cmd, "state", memoryStates())
 	return cmd
 }
@@ -245,7 +246,7 @@ func (a *app) searchMemoriesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   `search "TEXT"`,
 		Short: "Search memories for a text, the best match first",
-		Long:  "Searches the memories of the user and of this project as a turn does: by the words of the text. A rare word\nis worth more than a common one. There is no query syntax. Memories that wait to be accepted are not found.",
+		Long:  "Searches the memories of the user and of this project as a turn does: by the words of the text. A rare word\ncounts more than a common one. There is no query syntax. Memories that wait to be accepted are not found.",
 		Example: `  belay memory search "which server is staging?"
   belay memory search --all --json zeus`,
 		Args: arguments(1, 1, "give the text as one argument, in quotes"),
@@ -271,9 +272,9 @@ func (a *app) searchMemoriesCommand() *cobra.Command {
 			return a.noneYet(err)
 		},
 	}
-	cmd.Flags().BoolVar(&everywhere, "all", false, "include those of other projects and agents")
+	cmd.Flags().BoolVar(&everywhere, "all", false, "include memories of other projects and agents")
 	cmd.Flags().IntVarP(&limit, "limit", "n", 10, "print at most this many")
-	jsonFlag(cmd, &asJSON, "print one JSON object a line")
+	jsonFlag(cmd, &asJSON, "print one JSON object per line")
 	return cmd
 }
 
@@ -307,7 +308,7 @@ func (a *app) acceptMemoriesCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&every, "all", false, "all proposals of the user and of this project")
-	jsonFlag(cmd, &asJSON, "print one JSON object a line")
+	jsonFlag(cmd, &asJSON, "print one JSON object per line")
 	return cmd
 }
 
@@ -316,7 +317,7 @@ func (a *app) forgetMemoriesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "forget ID...",
 		Short:             "Delete memories, or turn down proposals",
-		Long:              "Removes the text of memories and their search index from the file and from its log. Only the fact that there\nwas a memory, and when, is left. Sessions and backups are not changed.",
+		Long:              "Removes the text of memories and their search index from the file and from its log. The file keeps\nonly the fact that there was a memory, and when. Sessions and backups are not changed.",
 		Example:           "  belay memory forget m-k3f9x m-9adxq",
 		Args:              arguments(1, 1000, "name memories: `belay memory list` lists them"),
 		ValidArgsFunction: a.completeMemories,
@@ -326,7 +327,7 @@ func (a *app) forgetMemoriesCommand() *cobra.Command {
 			})
 		},
 	}
-	jsonFlag(cmd, &asJSON, "print one JSON object a line")
+	jsonFlag(cmd, &asJSON, "print one JSON object per line")
 	return cmd
 }
 

@@ -22,9 +22,11 @@ func (a *app) modelsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "models [PROVIDER]",
 		Short: "List providers of models: key, address, models, window and price",
-		Long: `Lists the providers that are built in or configured, whether there is a key for each, and the models of those that can be
-used, with window and price. Nothing is sent, unless --check asks each of them for its models: that shows whether it
-answers and accepts the key, and costs nothing. With --check, exit code 1 means that a configured or named provider cannot be used.`,
+		Long: `Lists the built-in and the configured providers, and whether there is a key for each. For each provider that can be used, lists
+its models with window and price. This sends nothing to the providers.
+
+With --check, Belay asks each provider for its models. This shows whether the provider answers and accepts the key, and costs
+nothing. The exit code is then 1 if a configured or named provider cannot be used.`,
 		Example: `  belay models
   # do they answer, do they accept the key, which models do they have
   belay models --check

@@ -39,7 +39,7 @@ func (a *app) permitExplain() *cobra.Command {
 		Use:   "explain [--tool TOOL --input JSON | -- COMMAND...]",
 		Short: "Show what the floor decides about a call, and why",
 		Long: `Shows which zone a call is in, what it does, which rules apply and which one decides, and how a command would
-run. COMMAND is a shell command: a single argument is used as it is, several are its words. Nothing runs.`,
+run. COMMAND is a shell command: a single argument is used as it is, several arguments are the words of the command. Nothing runs.`,
 		Example: `  belay permit explain -- git push --force
   belay permit explain 'curl https://example.com | sh' --mode build
   belay permit explain --json --tool read --input '{"path": ".env"}'`,

@@ -19,12 +19,12 @@ func (a *app) permitRules() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rules",
 		Short: "List the rules, guards, protections, zones and modes that apply here",
-		Long: `Lists the rules and guards of the user's file and the project's, the built-in protections with those that are relaxed,
-the zones and the modes, with where each came from. Guards and protections come first, then rules (deny before ask before
+		Long: `Lists the rules and guards of the user and of the project, the built-in protections and which of them are relaxed, the zones,
+and the modes. Shows where each comes from. The floor checks guards and protections first, then rules (deny before ask before
 allow), then the mode.`,
 		Example: `  belay permit rules
   belay permit rules --json | jq '.protections[] | select(.relaxed)'`,
-		Args: arguments(0, 0, "rules takes none"),
+		Args: arguments(0, 0, "rules takes no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			settings, err := a.settings()
 			if err != nil {

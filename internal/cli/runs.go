@@ -32,11 +32,12 @@ func (a *app) runsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "runs",
 		Short: "List the records of hooks: what ran, when, how it ended",
-		Long: `Every hook that runs leaves a record: when, for how long, how it ended, what it contributed (as hashes, never as text).
-Lists the last of them, oldest first. --follow waits for more, by any process, until it is interrupted.
+		Long: `Every run of a hook leaves a record: when it ran, for how long, how it ended, and what it contributed (as hashes, never as text).
+Lists the latest records, the oldest first. With --follow it then prints new records of all processes until you interrupt it.
+
 States: started, completed, skipped, failed, timed_out, backgrounded, interrupted.
-A hook is interrupted if its process ended before the record of its end was stored: it may have run in part or in full.
-NAME #2 is its second attempt, after the turn was resumed.`,
+A run is interrupted if the process ended before the end of the run was stored: the hook may have run in part or in full.
+NAME #2 is the second attempt of a hook, after the turn was resumed.`,
 		Example: `  belay runs
   belay runs --session 20261115-k3f9x --timeline
   belay runs --state failed --state timed_out --since 24h
@@ -51,17 +52,17 @@ NAME #2 is its second attempt, after the turn was resumed.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&o.filter.Session, "session", "s", "", "only of this session (its id, or a prefix of the id)")
-	flags.StringVar(&o.filter.Turn, "turn", "", "only of this turn")
-	flags.StringVar(&o.filter.Phase, "phase", "", "only at this phase")
-	flags.StringVar(&o.filter.Subscription, "subscription", "", "only of this hook, by its subscription id")
-	flags.StringArrayVar(&o.states, "state", nil, "only in this state; may be repeated")
-	flags.StringVar(&o.since, "since", "", "started since: 15m, 24h, 7d, or a time such as 2026-11-15T09:00:00Z")
+	flags.StringVarP(&o.filter.Session, "session", "s", "", "only records of this session (its id, or a prefix of the id)")
+	flags.StringVar(&o.filter.Turn, "turn", "", "only records of this turn")
+	flags.StringVar(&o.filter.Phase, "phase", "", "only records of this phase")
+	flags.StringVar(&o.filter.Subscription, "subscription", "", "only records of this hook, by its subscription id")
+	flags.StringArrayVar(&o.states, "state", nil, "only records in this state; may be repeated")
+	flags.StringVar(&o.since, "since", "", "only hooks that started since then: 15m, 24h or 7d ago, or a time such as 2026-11-15T09:00:00Z")
 	flags.IntVarP(&o.filter.Limit, "limit", "n", 50, "list the last N records; 0 for all")
-	flags.BoolVarP(&o.follow, "follow", "f", false, "wait for more")
+	flags.BoolVarP(&o.follow, "follow", "f", false, "also print new records, until you interrupt the command")
 	flags.BoolVar(&o.all, "all", false, "also list records that are only for debugging or for the journal")
-	flags.BoolVar(&o.timeline, "timeline", false, "draw them as bars over time")
-	jsonFlag(cmd, &o.json, "print one record a line as JSON")
+	flags.BoolVar(&o.timeline, "timeline", false, "draw the records as bars over time")
+	jsonFlag(cmd, &o.json, "print one record per line as JSON")
 	exclusive(cmd, "timeline", "follow")
 	exclusive(cmd, "timeline", "json")
 	complete(cmd, "state", stateNames())
@@ -90,7 +91,7 @@ func (a *app) runs(ctx context.Context, store assembly.Store, o *runsOptions) er
 	}
 	journal, ok := store.Journal().(hook.FollowJournal)
 	if !ok {
-		return errors.New("the store's records cannot be listed")
+		return errors.New("this store cannot list the records of hooks")
 	}
 	var coming <-chan followed
 	if o.follow {

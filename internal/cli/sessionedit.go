@@ -17,8 +17,8 @@ func (a *app) renameSessionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "rename SESSION TITLE",
 		Short: "Give a session a title",
-		Long: `Gives a session a title, which listings show instead of its first words. The id stays the same. An empty title removes it.
-It works while the session is in use.`,
+		Long: `Gives a session a title, which listings show instead of its first words. The id stays the same. An empty TITLE removes the
+title. You can rename a session while it is in use.`,
 		Example: `  belay sessions rename 20261115-k3f9x "The refund"
   belay sessions rename 20261115-k3f9x ""`,
 		Args:              arguments(2, 2, "name the SESSION and its new TITLE, in quotes"),
@@ -34,7 +34,7 @@ func (a *app) labelSessionCommand() *cobra.Command {
 		Use:   "label SESSION NAME=VALUE…",
 		Short: "Set or remove labels of a session",
 		Long: `Sets labels of a session, by which "belay sessions --label" finds it. NAME= removes a label. The other labels stay.
-It works while the session is in use.`,
+You can set labels while the session is in use.`,
 		Example: `  belay sessions label 20261115-k3f9x user=ann team=red
   belay sessions label 20261115-k3f9x team=`,
 		Args:              arguments(2, 33, "name the SESSION and its labels, as NAME=VALUE"),
@@ -65,9 +65,9 @@ func (a *app) deleteSessionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete SESSION",
 		Short: "Delete a session with everything it left",
-		Long: `Deletes a session and those of its subagents: messages, calls, approvals, grants, queued turns, labels, records of hooks,
-waiting jobs, and the files of long results. With --memories, also what was remembered from them. A parked or interrupted turn is
-deleted too. A session that is in use is not deleted. This cannot be undone.`,
+		Long: `Deletes a session and the sessions of its subagents: messages, calls, approvals, grants, queued turns, labels, records of hooks,
+waiting jobs, and the files of long results. With --memories, also deletes the memories from these sessions. A parked or interrupted
+turn is deleted too. A session that is in use is not deleted. This cannot be undone.`,
 		Example: `  belay sessions delete 20261115-k3f9x
   belay sessions delete 20261115-k3f9x --memories`,
 		Args:              arguments(1, 1, "name the SESSION to delete, with its whole id: `belay sessions` lists them"),
@@ -78,7 +78,7 @@ deleted too. A session that is in use is not deleted. This cannot be undone.`,
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&memories, "memories", false, "also forget what was remembered from it")
+	cmd.Flags().BoolVar(&memories, "memories", false, "also forget the memories from this session")
 	return cmd
 }
 
@@ -99,7 +99,7 @@ func (a *app) deleteSession(ctx context.Context, store assembly.Store, id string
 	project := &inspect.Project{From: a.assembler(), Settings: a.settings}
 	if err := project.Delete(ctx, store, id); err != nil {
 		if errors.Is(err, belay.ErrHeld) {
-			return fmt.Errorf("%w: end the process that uses it, or wait for its turn to end", err)
+			return fmt.Errorf("%w: end the process that uses the session, or wait until its turn ends", err)
 		}
 		return err
 	}

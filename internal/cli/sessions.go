@@ -22,8 +22,8 @@ func (a *app) sessionsCommand() *cobra.Command {
 		Short: "List, rename, label and delete sessions",
 		Long: `Lists the sessions of the project's store, the last changed first: id, state, turns, cost, when it changed, and its title.
 If a session has no title, its first message is shown instead.
-The state is running, parked or interrupted while a turn is open, waiting if the first turn has not begun, and otherwise how the
-last one ended. If there are more sessions than --limit, the command to list the next page is printed.`,
+While a turn is open, the state is running, parked or interrupted. If the first turn has not begun, it is waiting. Otherwise the
+state shows how the last turn ended. If there are more sessions than --limit, the command to list the next page is printed.`,
 		Example: `  belay sessions
   belay sessions --open
   belay sessions --label user=ann --limit 50
@@ -48,12 +48,12 @@ last one ended. If there are more sessions than --limit, the command to list the
 		}
 		return err
 	}
-	cmd.Flags().BoolVar(&shown.open, "open", false, "only those with a turn that is running, parked or interrupted")
-	cmd.Flags().BoolVar(&shown.children, "children", false, "include those of subagents")
-	cmd.Flags().StringArrayVarP(&labels, "label", "l", nil, "only those with this label, as NAME=VALUE; repeat it for several")
+	cmd.Flags().BoolVar(&shown.open, "open", false, "only sessions with a turn that is running, parked or interrupted")
+	cmd.Flags().BoolVar(&shown.children, "children", false, "include sessions of subagents")
+	cmd.Flags().StringArrayVarP(&labels, "label", "l", nil, "only sessions with this label, as NAME=VALUE; may be repeated")
 	cmd.Flags().IntVarP(&shown.limit, "limit", "n", 20, "list at most this many; 0 for all")
 	cmd.Flags().StringVar(&shown.after, "after", "", "list the sessions after this cursor; the previous page printed it")
-	jsonFlag(cmd, &asJSON, "print one JSON object a line")
+	jsonFlag(cmd, &asJSON, "print one JSON object per line")
 	cmd.AddCommand(a.renameSessionCommand(), a.labelSessionCommand(), a.deleteSessionCommand())
 	return cmd
 }
@@ -92,7 +92,7 @@ func (a *app) sessions(ctx context.Context, store assembly.Store, shown *session
 		}
 		if count++; shown.limit > 0 && count > shown.limit {
 			if !asJSON {
-				a.remarkf("there are more: add --after %s", last)
+				a.remarkf("there are more sessions: to list them, add --after %s", last)
 			}
 			break
 		}

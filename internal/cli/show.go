@@ -21,9 +21,9 @@ func (a *app) showCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [SESSION]",
 		Short: "Read the transcript of a session",
-		Long: `Prints what was said in a session, message by message: what the user typed and what a hook rewrote it to, what was
-injected, what hooks reminded the model of, summaries of compactions, calls with their inputs, and results.
-Long parts are shortened unless --full is given. Without SESSION: the one that changed last.`,
+		Long: `Prints the messages of a session: what the user typed and how a hook rewrote it, injected messages, reminders from hooks,
+summaries of compactions, calls with their inputs, and results. Long parts are shortened unless you add --full. Without
+SESSION, prints the session that changed last.`,
 		Example: `  belay show
   belay show 20261115-k3f9x --full
   belay show --json | jq -r 'select(.kind == "reminder")'`,
@@ -39,8 +39,8 @@ Long parts are shortened unless --full is given. Without SESSION: the one that c
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&full, "full", false, "print everything in full")
-	jsonFlag(cmd, &asJSON, "print one message a line as JSON")
+	cmd.Flags().BoolVar(&full, "full", false, "print long parts in full")
+	jsonFlag(cmd, &asJSON, "print one message per line as JSON")
 	return cmd
 }
 

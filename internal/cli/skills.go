@@ -28,8 +28,8 @@ func (a *app) skillsCommand() *cobra.Command {
 	skills := parent(&cobra.Command{
 		Use:   "skills",
 		Short: "List, show, check and match skills",
-		Long: "A skill is a text that teaches an agent something: a directory with a SKILL.md, or a Markdown or YAML file. Skills are\nread from the user's directory of settings, from .claude/skills and .belay/skills of the project, which come\n" +
-			"first, and from loaded spaces. Type /NAME in a message to add a skill to it.",
+		Long: "A skill is a text that teaches an agent something: a directory with a SKILL.md, or a Markdown or YAML file. Skills are\nread from the user's directory of settings, then from .claude/skills and .belay/skills of the project, then from loaded\n" +
+			"spaces. If two skills have the same name, the one that is read later is used. Type /NAME in a message to add a skill to it.",
 		Example: `  belay skills list
   belay skills check --strict .belay/skills
   belay skills match "review this change"`,
@@ -43,9 +43,9 @@ func (a *app) listSkillsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the skills that an agent here has",
-		Long:    "Lists the skills of an agent in this project, where each is from, and the problems of the files: which could not be\nloaded, which another skill replaces, and what was tolerated.",
+		Long:    "Lists the skills of an agent in this project, where each is from, and the problems of the files: skills that could\nnot be loaded, skills that another skill replaces, and deviations from the specification that Belay tolerates.",
 		Example: "  belay skills list",
-		Args:    arguments(0, 0, "skills list takes none"),
+		Args:    arguments(0, 0, "skills list takes no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			settings, err := a.settings()
 			if err != nil {
@@ -61,7 +61,7 @@ func (a *app) listSkillsCommand() *cobra.Command {
 			return out.end("there are no skills: make a directory with a SKILL.md in .belay/skills, see docs/skills.md")
 		},
 	}
-	jsonFlag(cmd, &asJSON, "print one JSON object a line")
+	jsonFlag(cmd, &asJSON, "print one JSON object per line")
 	return cmd
 }
 
@@ -130,7 +130,7 @@ func (a *app) showSkillCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&section, "section", "", "print this section of it")
+	cmd.Flags().StringVar(&section, "section", "", "print only this section of the skill")
 	return cmd
 }
 
@@ -201,6 +201,6 @@ func (a *app) matchSkillsCommand() *cobra.Command {
 			return out.end("the task activates no skill")
 		},
 	}
-	cmd.Flags().StringVar(&agent, "agent", "main", "as this agent")
+	cmd.Flags().StringVar(&agent, "agent", "main", "match the skills of this agent")
 	return cmd
 }

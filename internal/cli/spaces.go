@@ -54,9 +54,9 @@ func (a *app) listSpacesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the spaces that are loaded",
-		Long:    "Lists the spaces that are loaded with every agent, or with those of one project, and whether they are trusted.",
+		Long:    "Lists the loaded spaces, whether each is loaded for all projects or for one, and whether it is trusted.",
 		Example: "  belay space list",
-		Args:    arguments(0, 0, "list takes none"),
+		Args:    arguments(0, 0, "list takes no arguments"),
 		RunE: func(*cobra.Command, []string) error {
 			settings, err := a.settings()
 			if err != nil {
@@ -202,7 +202,7 @@ func (a *app) installable(ctx context.Context, s *config.Loaded, dir string) (*s
 		return loaded, err
 	}
 	lease, err := host.Install(ctx, loaded, &space.Target{Hooks: runtime, Subagents: subagents, Idle: true, Build: func(context.Context, *subagent.Task, *subagent.Declaration, belay.Extension) (*belay.Agent, error) {
-		return nil, errors.New("nothing is run here")
+		return nil, errors.New("this command does not run agents")
 	}})
 	if err != nil {
 		return loaded, err
@@ -227,8 +227,8 @@ func (a *app) unloadSpaceCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "unload SPACE",
 		Short: "Unload a space",
-		Long: `Unloads a space, named by its id or its directory, from all agents, or with --here from those of this project, if it was
-loaded only for this project. Running agents keep it until they end.`,
+		Long: `Unloads a space. SPACE is its id or its directory. If the space was loaded only for this project, add --here. Running agents
+keep the space until they end.`,
 		Example: "  belay space unload acme",
 		Args:    arguments(1, 1, "name the SPACE: `belay space list` lists them"),
 		RunE: func(_ *cobra.Command, args []string) error {

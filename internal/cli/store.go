@@ -43,7 +43,7 @@ func (a *app) storeCheck() *cobra.Command {
 completely. For a database it checks whether the server stores data safely.`,
 		Example: `  belay store check
   belay store check --json`,
-		Args: arguments(0, 0, "check takes none"),
+		Args: arguments(0, 0, "check takes no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.look(cmd.Context(), func(store assembly.Store) error {
 				health, err := healthOf(cmd.Context(), store)
@@ -110,8 +110,8 @@ func (a *app) storeExport() *cobra.Command {
 	return &cobra.Command{
 		Use:   "export SESSION",
 		Short: "Write a session as JSON lines",
-		Long: `Writes everything that is stored of a session to standard output, one JSON object a line: the session, its messages,
-calls, approvals and records of hooks. It contains the whole conversation: be careful whom you give it to.`,
+		Long: `Writes all data that is stored for a session to standard output, one JSON object per line: the session, its messages,
+calls, approvals and records of hooks. The output contains the whole conversation: be careful whom you give it to.`,
 		Example:           "  belay store export 20261115-k3f9x > session.jsonl",
 		Args:              arguments(1, 1, "name the SESSION: `belay sessions` lists them"),
 		ValidArgsFunction: a.completeSessions,
@@ -135,10 +135,10 @@ func (a *app) storePrune() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prune",
 		Short: "Remove old sessions",
-		Long: `Removes whole sessions with their records, the oldest first: those that have not changed for longer than an age, then
-as many as it takes to get below a size. Without flags the settings retention.age and retention.size apply.
-Sessions that are in use, have an open turn, or wait for a decision are kept. With --dry-run nothing is removed, and it
-prints what would be removed. For a file it prunes a copy to find out.`,
+		Long: `Removes whole sessions with their records, the oldest first. First it removes sessions that have not changed for longer than
+--older-than, then more sessions until the store is smaller than --max-size. Without these flags the settings retention.age and retention.size apply.
+Sessions that are in use, have an open turn, or wait for a decision are kept. With --dry-run nothing is removed,
+and the command prints what it would remove. If the store is a file, it prunes a copy of the file to find this out.`,
 		Example: `  belay store prune --older-than 90d
   belay store prune --max-size 500MB --keep 20 --dry-run`,
 		Args: arguments(0, 0, "prune takes flags only"),

@@ -40,11 +40,11 @@ func (a *app) storeMigrate() *cobra.Command {
 	return &cobra.Command{
 		Use:   "migrate",
 		Short: "Create the store's tables, or migrate them",
-		Long: `Every command does this when it opens a store; this one does nothing else. With several machines run it once before the workers of a new
-version start. Workers of the old version keep running meanwhile.`,
+		Long: `Every command migrates the store when it opens it. This command does nothing else. If several machines share the store, run
+it once before the workers of a new version start. Workers of the old version keep running meanwhile.`,
 		Example: `  belay store migrate
   belay --store postgres://belay@db.example/belay store migrate`,
-		Args: arguments(0, 0, "migrate takes none"),
+		Args: arguments(0, 0, "migrate takes no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			settings, err := a.settings()
 			if err != nil {
@@ -75,10 +75,10 @@ func (a *app) storeVacuum() *cobra.Command {
 	return &cobra.Command{
 		Use:   "vacuum",
 		Short: "Free the space that removed sessions used",
-		Long: `Rewrites a file without its free space. Meanwhile it needs space for a second copy, and other processes wait. A database server
-cleans up its tables while others work; it keeps the space for new data.`,
+		Long: `If the store is a file, rewrites it without its free space. This needs disk space for a second copy, and other processes wait
+meanwhile. A database server cleans up its tables while other processes work. It keeps the freed space for new data.`,
 		Example: "  belay store vacuum",
-		Args:    arguments(0, 0, "vacuum takes none"),
+		Args:    arguments(0, 0, "vacuum takes no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.look(cmd.Context(), func(store assembly.Store) error {
 				before, after, err := store.Vacuum(cmd.Context())

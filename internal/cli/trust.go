@@ -71,12 +71,12 @@ Some abilities need a grant as well (--grant): ` + strings.Join(space.GrantNames
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&showDiff, "diff", false, "only show what has changed since it was trusted")
+	flags.BoolVar(&showDiff, "diff", false, "only show what has changed since the directory was trusted")
 	flags.StringSliceVar(&grants, "grant", nil, "also grant this ability")
-	flags.BoolVar(&forget, "forget", false, "stop trusting it")
+	flags.BoolVar(&forget, "forget", false, "stop trusting the directory")
 	flags.BoolVar(&list, "list", false, "list the trusted directories")
-	flags.BoolVarP(&yes, "yes", "y", false, "do not ask")
-	jsonFlag(cmd, &asJSON, "with --list, print one JSON object for each")
+	flags.BoolVarP(&yes, "yes", "y", false, "trust the directory without a question")
+	jsonFlag(cmd, &asJSON, "with --list, print one JSON object for each directory")
 	complete(cmd, "grant", space.GrantNames())
 	exclusive(cmd, "diff", "forget", "list", "grant")
 	return cmd

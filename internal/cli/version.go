@@ -49,7 +49,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Long:  "Prints the version, the commit it was built from, the Go version and the platform.",
 		Example: `  belay version
   belay version --json`,
-		Args: arguments(0, 0, "version takes none"),
+		Args: arguments(0, 0, "version takes no arguments"),
 		RunE: func(*cobra.Command, []string) error {
 			b := thisBuild()
 			if asJSON {

@@ -35,10 +35,12 @@ func (a *app) workerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "worker",
 		Short: "Run submitted turns and background jobs",
-		Long: `Runs turns from the store and its background jobs until it is stopped. Any number of workers share a store: a file
-on one machine, or a PostgreSQL database on many. Calls that need approval park their turn; after the decision it is due again.
-SIGTERM or Ctrl-C: running turns are handed over at the end of their steps, to other workers or the next one. Steps that
-take longer than --grace are cut. Other workers take over the turns of a killed worker within --takeover.`,
+		Long: `Runs the submitted turns and the background jobs of the store until you stop it. Any number of workers share a store: a file
+on one machine, or a PostgreSQL database on many. If a call needs approval, its turn is parked. After the decision a worker continues it.
+
+On SIGTERM or Ctrl-C the worker releases each turn at the end of its current step, and other workers, or the next one that
+starts, continue these turns. A step that takes longer than --grace is cancelled. If a worker is killed, other workers take
+over its turns within --takeover.`,
 		Example: `  belay worker
   belay --store postgres://belay@db.example/belay worker --turns 8
   belay submit "tidy the changelog" && belay worker --once`,
@@ -329,8 +331,9 @@ func (a *app) submitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "submit TASK",
 		Short: "Submit a task to a worker",
-		Long: `Puts the task into the store, for any "belay worker", and prints the session's id. The worker's settings say how far it
-may go, and the agent works in the worker's directory. A session runs one turn at a time, in the order of its tasks.`,
+		Long: `Puts the task into the store, for any "belay worker", and prints the session's id. The worker's settings decide
+what the agent may do, and the agent works in the worker's directory. A session runs one task at a time, in the order in
+which they were submitted.`,
 		Example: `  belay submit "tidy the changelog"
   belay submit --session 20261115-k3f9x "now do the same for the readme"
   belay watch "$(belay submit 'list the open ends')" --end`,
@@ -340,8 +343,8 @@ may go, and the agent works in the worker's directory. A session runs one turn a
 	flags := cmd.Flags()
 	flags.StringVarP(&o.session, "session", "s", "", "continue this session (its id, or a prefix of the id)")
 	flags.StringVar(&o.as, "as", "", "give the new session this id")
-	flags.StringVar(&o.agent, "agent", "", "run this declared agent; without it, the one that the settings describe")
-	flags.StringVar(&o.model, "model", "", "use this model: PROVIDER/NAME; without it, the worker's own")
+	flags.StringVar(&o.agent, "agent", "", "run this declared agent; by default, the agent that the settings describe")
+	flags.StringVar(&o.model, "model", "", "use this model: PROVIDER/NAME; by default, the model of the worker")
 	jsonFlag(cmd, &o.json, "print one JSON object")
 	exclusive(cmd, "session", "as")
 	return cmd
@@ -414,7 +417,7 @@ func (a *app) submit(ctx context.Context, o *submitOptions, args []string) (err 
 	a.remarkf("%s", a.onErr.dim("submitted; see: belay watch "+id))
 	load, err := store.Load(ctx)
 	if err == nil && !working(&load) {
-		a.remarkf("%s", a.onErr.yellow("no worker is running: `belay worker`, in the directory where it should work, starts one"))
+		a.remarkf("%s", a.onErr.yellow("no worker is running: start one with `belay worker`, in the directory where the agent should work"))
 	}
 	return err
 }

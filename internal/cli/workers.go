@@ -20,11 +20,11 @@ func (a *app) workersCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "workers",
 		Short: "Show the workers, and how many turns and jobs wait",
-		Long: `Lists the processes that have the store open, with the turns each has claimed, and shows how many turns and jobs wait and for how
-long the oldest.`,
+		Long: `Lists the processes that have the store open, with the turns that each has claimed. Shows how many turns and jobs wait, and
+how long the oldest has waited.`,
 		Example: `  belay workers
   belay workers --json | jq .turns.waiting`,
-		Args: arguments(0, 0, "workers takes none"),
+		Args: arguments(0, 0, "workers takes no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.look(cmd.Context(), func(store assembly.Store) error { return a.workers(cmd.Context(), store, asJSON) })
 		},
@@ -143,8 +143,8 @@ it fails. Text that the model is still streaming is not shown; the process that 
 	}
 	cmd.Flags().Int64Var(&from, "from", 1, "begin with this message")
 	cmd.Flags().BoolVar(&end, "end", false, "exit when no turn is running or queued, or when the turn parks; the exit code is that of the turn")
-	cmd.Flags().BoolVar(&full, "full", false, "leave nothing out")
-	jsonFlag(cmd, &asJSON, "print one message a line as JSON, and with --end a last line with its state")
+	cmd.Flags().BoolVar(&full, "full", false, "print long parts in full")
+	jsonFlag(cmd, &asJSON, "print one message per line as JSON, and with --end a last line with the state of the session")
 	return cmd
 }
 

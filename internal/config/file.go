@@ -111,7 +111,7 @@ func decode(node ast.Node, into any) error {
 		if scalar, ok := node.(ast.ScalarNode); ok {
 			return assign(into, fmt.Sprint(scalar.GetValue()))
 		}
-		return errors.New("expected one value")
+		return errors.New("expected a single value, not a list or a mapping")
 	case *[]string:
 		var list []string
 		if err := yaml.NodeToValue(node, &list, yaml.Strict()); err != nil {

@@ -203,7 +203,7 @@ func (r *reading) rules(node ast.Node) []permit.Rule {
 			rule.Origin = hook.OriginProject
 		}
 		if rule.Decision == permit.RuleAllow && r.kind == "project" {
-			r.refusef(item, "%s: %q: a project may ask and deny but not allow: put it into the user's %s", what, rule.String(), Name)
+			r.refusef(item, "%s: %q: a rule of a project may ask or deny, but not allow: put this rule into the user's %s", what, rule.String(), Name)
 			continue
 		}
 		r.into.lines[rule.Where] = fmt.Sprintf("%s:%d", r.file, lineOf(item))
@@ -230,7 +230,7 @@ func (r *reading) guards(node ast.Node, have []Guard) []Guard {
 			}
 		}
 		if g.ID == "" {
-			r.refusef(item, "%s: a guard needs an id, such as no-prod: denials show it", what)
+			r.refusef(item, "%s: the guard has no id: give it one, such as no-prod; denials show this id", what)
 			continue
 		}
 		r.into.lines[g.Where] = fmt.Sprintf("%s:%d", r.file, lineOf(item))
@@ -243,7 +243,7 @@ func (r *reading) profiles(node ast.Node) map[string]permit.Profile {
 	const what = "permit.tools"
 	object, ok := node.(ast.MapNode)
 	if !ok {
-		r.refusef(node, "%s: expected tools with what they do: {deploy: {zone: 4}}", what)
+		r.refusef(node, "%s: expected names of tools, each with a description: {deploy: {zone: 4}}", what)
 		return nil
 	}
 	tools := make(map[string]permit.Profile)

@@ -30,7 +30,7 @@ func TestSettingsOfTheFloorThatAreRefused(t *testing.T) {
 		{"several commands in one rule", "", "permit:\n  rules:\n    - deny shell(git commit && git push)\n", []string{"belay.yaml:3: permit.rules:", "one rule for each"}},
 		{"a tool that is nearly one", "", "permit:\n  rules:\n    - deny Shell\n", []string{"belay.yaml:3: permit.rules:", `did you mean "shell"?`, "describe it under permit.tools"}},
 		{"a guard for a tool that is nearly one", "", "permit:\n  guards:\n    - {id: a, tools: [shel], deny: x}\n", []string{`belay.yaml:3: permit.guards: guard "a": tools: there is no tool "shel": did you mean "shell"?`}},
-		{"a guard without an id", "", "permit:\n  guards:\n    - {deny: x}\n", []string{"belay.yaml:3: permit.guards: a guard needs an id"}},
+		{"a guard without an id", "", "permit:\n  guards:\n    - {deny: x}\n", []string{"belay.yaml:3: permit.guards: the guard has no id"}},
 		{"a guard that guards nothing", "", "permit:\n  guards:\n    - {id: a}\n", []string{"set deny, commands or paths"}},
 		{"a word in place of protections", "permit:\n  relax: destructive.files\n", "", []string{"belay.yaml:2: permit.relax: expected a list"}},
 		{"an address that allows nothing", "permit:\n  rules:\n    - allow fetch(https://example.com/*)\n", "", []string{"belay.yaml:3: permit.rules:", "describe the tool under permit.tools, such as {fetch:"}},

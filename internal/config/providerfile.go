@@ -29,7 +29,7 @@ func (r *reading) providers(node ast.Node) map[string]Provider {
 		name := keyName(pairs.Key())
 		switch {
 		case name == Scripted:
-			r.refusef(pairs.Key(), "providers: %q plays scripts and has no settings", name)
+			r.refusef(pairs.Key(), "providers: the provider %q plays scripts and has no settings: remove this entry", name)
 		case !providerName.MatchString(name):
 			r.refusef(pairs.Key(), "providers: %q is not a valid name: use letters, digits, dots, dashes and underscores", name)
 		default:
@@ -116,7 +116,7 @@ func (r *reading) fits(name string, p *Provider, at ast.Node, words []word) {
 		for _, b := range builtIn() {
 			names = append(names, b.Name)
 		}
-		r.refusef(at, "providers.%s: url is missing%s: set url, or set only kind to use the vendor's own URL with another key", name, near.Hint(name, names))
+		r.refusef(at, "providers.%s: url is missing%s: set url to the address of the server; or set kind, such as kind: anthropic, to use the URL of that vendor with another key", name, near.Hint(name, names))
 	}
 	if err := checkVersion(kind, p.URL); err != nil {
 		r.refusef(at, "providers.%s: url: %w", name, err)

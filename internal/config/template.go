@@ -43,7 +43,7 @@ const template = `# Settings of this project for belay. Every line is optional; 
 #   parallel: 16               # tool calls that run at the same time
 #   result_characters: 50000   # length of one tool result
 #   tool: 5m                   # timeout of a tool
-#   idle: 5m                   # retry the request if the model sends nothing for so long
+#   idle: 5m                   # retry the request if the model sends nothing for this long
 #   listing_tokens: 4000       # size of the list of skills, and of the list of agents, in each request; default: 2 %% of the model's window, at least 2000
 
 # budget:                      # a turn that reaches it ends
@@ -63,7 +63,7 @@ const template = `# Settings of this project for belay. Every line is optional; 
 #   mode: require              # auto (if the machine supports it), require (otherwise commands do not run), off (user's own file only)
 # The resource limits of a command are set in the user's own file, or by a variable: sandbox.memory (default half of
 # the machine's), sandbox.processes (4096) and sandbox.cpu_time (one hour for each CPU).
-# So are network.private_hosts (host names of webhooks and MCP servers that may resolve to private addresses) and network.proxy.
+# network.private_hosts (host names of webhooks and MCP servers that may resolve to private addresses) and network.proxy are set there, too.
 
 # skills:
 #   enforce_allowed_tools: false # true: while a skill is active, only its allowed-tools may run

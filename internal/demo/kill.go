@@ -95,7 +95,7 @@ func (t *tour) turn(ctx context.Context) {
 	switch {
 	case t.failed(context.Cause(ctx)) || t.failed(err):
 	case !cut || ended == nil:
-		t.failed(fmt.Errorf("demo: the turn did not get to where it is cut: %w: %s", ended, complaint.String()))
+		t.failed(fmt.Errorf("demo: the turn did not reach the point where the demo kills its process: %w: %s", ended, complaint.String()))
 	default:
 		t.sayf("  killed    process %d, without any cleanup: %v", cmd.Process.Pid, ended)
 	}

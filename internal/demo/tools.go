@@ -19,7 +19,7 @@ type pathInput struct {
 
 type writeInput struct {
 	Path string `json:"path" jsonschema:"the file, below the project"`
-	Text string `json:"text" jsonschema:"what it shall hold"`
+	Text string `json:"text" jsonschema:"the content of the file"`
 }
 
 type searchInput struct {
@@ -70,7 +70,7 @@ func tools(root *os.Root, cut *scissors) []belay.Tool {
 	return []belay.Tool{
 		belay.NewTool("read", "Reads a file.", read, nil),
 		belay.NewTool("write", "Writes a file.", write, &belay.ToolTraits{Serial: true}),
-		belay.NewTool("search", "Finds the lines that hold a text.", search, nil),
+		belay.NewTool("search", "Finds the lines that contain a text.", search, nil),
 	}
 }
 

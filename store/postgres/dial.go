@@ -36,8 +36,8 @@ func parse(dsn string) (*pgxpool.Config, error) {
 			what = strings.TrimSuffix(what, " ("+cause.Error()+")")
 		}
 	}
-	return nil, fmt.Errorf("cannot parse the DSN: %s (it is a URL, such as postgres://user@host:5432/database, in which / @ : ? # %% of a password are escaped, such as %%2F, "+
-		"or keywords, such as host=… dbname=…, with '…' around values with spaces)", what)
+	return nil, fmt.Errorf("cannot parse the DSN: %s: write a URL, such as postgres://user@host:5432/database, or keywords, such as host=… dbname=…; "+
+		"in a URL, escape / @ : ? # %% in the password (write / as %%2F); in keywords, put '…' around values with spaces", what)
 }
 
 // patient makes a connection fail if the server does not answer within atMost. Then it

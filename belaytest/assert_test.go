@@ -191,7 +191,7 @@ func TestAssertionsHoldAndFail(t *testing.T) {
 			"Offers wants every tool",
 			func(turn *belaytest.Turn) { turn.Request(2).Offers("write", "read", "lost") },
 			func(turn *belaytest.Turn) { turn.Request(2).Offers("write", "read") },
-			[]string{"request 2: want it to offer read, write, it offers lost, read, write"},
+			[]string{"request 2: want the request to offer read, write, but it offers lost, read, write"},
 		},
 		{
 			"Reminds wants each text",

@@ -65,7 +65,7 @@ func (r *Request) Offers(tools ...string) {
 	slices.Sort(got)
 	want := slices.Sorted(slices.Values(tools))
 	if !slices.Equal(got, want) {
-		r.failf("want it to offer %s, it offers %s", list(want), list(got))
+		r.failf("want the request to offer %s, but it offers %s", list(want), list(got))
 	}
 }
 

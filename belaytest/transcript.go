@@ -106,7 +106,7 @@ func golden(t testing.TB, path, got string) {
 	}
 	stored, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Fatalf("belaytest: there is no golden file %s yet: run the test once with %s=1, look at it, and commit it:\n%s", path, updateVariable, got)
+		t.Fatalf("belaytest: there is no golden file %s yet: run the test once with %s=1, check the file, and commit it:\n%s", path, updateVariable, got)
 		return
 	}
 	if err != nil {

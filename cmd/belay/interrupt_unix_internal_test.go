@@ -46,7 +46,7 @@ func TestInterruptAbortsTheTurn(t *testing.T) {
 			if code != 130 {
 				t.Errorf("exit code %d, want 130", code)
 			}
-			for _, want := range []string{"stopping: the turn is being ended; Ctrl-C again to force", "the turn was aborted", `next:    belay run --session first --model scripted/hangs.yaml "continue"`} {
+			for _, want := range []string{"stopping: ending the turn; press Ctrl-C again", "the turn was aborted", `next:    belay run --session first --model scripted/hangs.yaml "continue"`} {
 				if !strings.Contains(rest, want) {
 					t.Errorf("standard error has no %q:\n%s", want, rest)
 				}

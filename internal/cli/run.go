@@ -318,7 +318,9 @@ func (a *app) follow(stream iter.Seq2[belay.Event, error], p *printer, o *runOpt
 	signal.Notify(ignorePipe, syscall.SIGPIPE) // a closed pipe must end the turn, not kill the process
 	defer signal.Stop(ignorePipe)
 	defer a.onInterrupt(func() {
-		p.asking(func() { a.remarkf("%s", a.onErr.yellow("stopping: the turn is being ended; Ctrl-C again to force")) })
+		p.asking(func() {
+			a.remarkf("%s", a.onErr.yellow("stopping: ending the turn; press Ctrl-C again to end the process at once"))
+		})
 	})()
 	p.spin.start()
 	defer p.spin.end()

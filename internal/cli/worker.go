@@ -137,7 +137,7 @@ func (a *app) serve(cmd *cobra.Command, o *workerOptions) (err error) {
 		return err
 	}
 	if cmd.Flags().Changed("takeover") && !config.IsDSN(settings.Store) {
-		a.remarkf("%s", a.onErr.dim("--takeover is for a database: if the store is a file, the turns of a dead worker are taken over at once"))
+		a.remarkf("%s", a.onErr.dim("--takeover has no effect: the store is a file, so other workers take over the turns of a dead worker at once"))
 	}
 	if _, err := assembly.OpenModel(settings); err != nil { // check first, so that a missing model creates no store
 		return err
@@ -164,7 +164,7 @@ func (a *app) serve(cmd *cobra.Command, o *workerOptions) (err error) {
 		return err
 	}
 	defer a.onInterrupt(func() {
-		a.remarkf("%s", a.onErr.yellow("stopping: turns are handed over at the end of their steps; Ctrl-C again to force"))
+		a.remarkf("%s", a.onErr.yellow("stopping: each turn is released at the end of its current step; press Ctrl-C again to stop at once"))
 	})()
 	a.remarkf("%s", a.onErr.dim(fmt.Sprintf("working in %s on %s", settings.Project, config.MaskDSN(settings.Store))))
 	working, stop := context.WithCancel(ctx)

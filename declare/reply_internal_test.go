@@ -100,18 +100,18 @@ func TestReplies(t *testing.T) {
 		{"pass at a phase that cannot block", "tool.post", `{"decision": "pass", "reason": "r", "output": "o"}`, `{"output":"o"}`, ""},
 		{
 			"a block at a phase that cannot block", "tool.post", `{"decision": "deny", "reason": "r", "context": [{"text": "t"}]}`,
-			`{"audit":[{"code":"block_ignored","message":"it answered deny at a phase that cannot block"}],` +
+			`{"audit":[{"code":"block_ignored","message":"the hook answered deny at a phase that cannot block"}],` +
 				`"context":[{"text":"t"}],"output":"Hook \"gate\" answered deny at tool.post, a phase that cannot block: r"}`, "",
 		},
 		{
 			"a block with an output beside it", "model.post", `{"blocked": true, "reason": "r", "output": "o"}`,
-			`{"audit":[{"code":"block_ignored","message":"it answered deny at a phase that cannot block"}],` +
+			`{"audit":[{"code":"block_ignored","message":"the hook answered deny at a phase that cannot block"}],` +
 				`"output":"o\nHook \"gate\" answered deny at model.post, a phase that cannot block: r"}`, "",
 		},
 		{"a block with an output that is no text", "model.post", `{"blocked": true, "reason": "r", "output": 3}`, "", "/output"},
 		{
 			"a block at an observe phase", "model.post", `{"blocked": true, "reason": "r"}`,
-			`{"audit":[{"code":"block_ignored","message":"it answered deny at a phase that cannot block"}],` +
+			`{"audit":[{"code":"block_ignored","message":"the hook answered deny at a phase that cannot block"}],` +
 				`"output":"Hook \"gate\" answered deny at model.post, a phase that cannot block: r"}`, "",
 		},
 
@@ -160,7 +160,7 @@ func TestReplies(t *testing.T) {
 		{"context as a text where there is none", "model.post", `{"context": "t"}`, "", "/context"},
 		{
 			"a block with context as a text at a phase that cannot block", "tool.post", `{"decision": "deny", "context": "t"}`,
-			`{"audit":[{"code":"block_ignored","message":"it answered deny at a phase that cannot block"}],` +
+			`{"audit":[{"code":"block_ignored","message":"the hook answered deny at a phase that cannot block"}],` +
 				`"context":[{"text":"t"}],"output":"Hook \"gate\" answered deny at tool.post, a phase that cannot block: no reason was given"}`, "",
 		},
 

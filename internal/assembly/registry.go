@@ -71,9 +71,9 @@ func (r Registered) name() string { return cmp.Or(r.ID, r.Dir) }
 // remedy says what to do if the directory of the space no longer exists.
 func (r Registered) remedy() string {
 	if r.program {
-		return "put it back, or remove it from the spaces that the program loads"
+		return "restore this directory, or remove it from the spaces that the program loads"
 	}
-	return fmt.Sprintf("put it back, or run `belay space unload %s`", r.name())
+	return fmt.Sprintf("restore this directory, or run `belay space unload %s`", r.name())
 }
 
 // registryFile returns the file that lists the loaded spaces.

@@ -39,8 +39,8 @@ Every request needs a token: "belay token create" makes one. On a loopback addre
 this user. /v1/docs has the reference of the API.
 SIGTERM or Ctrl-C: it takes no new turns, hands over running turns at the end of their steps, and ends the event streams.`,
 		Example: `  belay serve
-  curl -H "Authorization: Bearer $(cat ~/.config/belay/tokens/local.secret)" http://127.0.0.1:7717/v1/sessions
-  belay --store postgres://belay@db.example/belay serve --workers 0 --listen 10.0.0.5:7717 --host belay.example.com`,
+  belay serve --listen 10.0.0.5:7717 --host belay.example.com
+  belay --store postgres://belay@db.example/belay serve --workers 0`,
 		Args: arguments(0, 0, "serve takes flags only"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serveAPI(cmd, &o) },
 	}
@@ -62,7 +62,9 @@ func (o *serveOptions) settings(a *app, cmd *cobra.Command) (*config.Loaded, err
 		return nil, err
 	}
 	for _, f := range []struct{ name, path, word string }{
-		{"listen", "serve.listen", o.listen}, {"host", "serve.hosts", strings.Join(o.hosts, ",")}, {"workers", "serve.workers", o.workers},
+		{"listen", "serve.listen", o.listen},
+		{"host", "serve.hosts", strings.Join(o.hosts, ",")},
+		{"workers", "serve.workers", o.workers},
 		{"trust-proxy", "serve.trust_proxy", fmt.Sprint(o.trustProxy)},
 	} {
 		if cmd.Flags().Changed(f.name) {

@@ -78,8 +78,8 @@ func TestRetryIsChecked(t *testing.T) {
 	t.Parallel()
 	for want, retry := range map[string]hook.Retry{
 		"retry.attempts: it is negative: set 1 for no retry": {Attempts: -1},
-		"retry.delay: it is negative":                        {Delay: -time.Second},
-		"retry.cap: it is negative":                          {Attempts: 3, Cap: -time.Second},
+		"retry.delay is negative":                            {Delay: -time.Second},
+		"retry.cap is negative":                              {Attempts: 3, Cap: -time.Second},
 		"retry.jitter: it is 2: set a value from 0 to 1":     {Jitter: 2},
 	} {
 		agent, err := belay.New(scriptOf(), &belay.Options{Retry: retry})

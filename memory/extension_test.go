@@ -227,7 +227,8 @@ func TestThePackageCanBeDeleted(t *testing.T) {
 		"examples/retrieval", // the example
 		"internal/assembly",  // assembles agents
 		"internal/bench",     // measures the cost of recall
-		"internal/cli", "internal/inspect",       // has the command belay memory, and switches memory on
+		"internal/cli",       // has the command belay memory, and switches memory on
+		"internal/inspect",   // shows what memory adds
 	}
 	var got []string
 	root, files := os.DirFS(".."), 0

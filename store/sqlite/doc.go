@@ -13,6 +13,9 @@
 // JSON lines. [Store.Backup] copies the file while it is in use. [Store.Prune] removes old
 // sessions. [Store.Check] checks the file. See docs/durability.md for what is durable when.
 //
+// The SQL files in store/internal/table/migrations define the tables. The files in
+// store/internal/table/queries contain most of the queries.
+//
 // # Holders
 //
 // Any number of processes may have the file open. Each process locks its own lock file in a

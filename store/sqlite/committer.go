@@ -52,8 +52,9 @@ type request struct {
 // writing is an open transaction, with its queries.
 type writing struct {
 	*table.Queries
-	tx   *sql.Tx
-	runs bool // the journal has new or changed runs
+	store *Store
+	tx    *sql.Tx
+	runs  bool // the journal has new or changed runs
 	// sessions maps the keys of the jobs to their sessions, see insertJobs.
 	sessions map[string]string
 }
@@ -167,7 +168,7 @@ func (c *committer) transact(batch []*request, told []error) (err error) {
 			_ = tx.Rollback() // SQLite may have rolled back already
 		}
 	}()
-	w := &writing{Queries: c.store.write.WithTx(tx), tx: tx}
+	w := &writing{Queries: c.store.write.WithTx(tx), store: c.store, tx: tx}
 	accepted := 0
 	for i, r := range batch {
 		if len(batch) == 1 { // a single request is rolled back with the transaction

@@ -171,3 +171,8 @@ func (s *Store) LockFiles() ([]string, error) {
 	files, err := filepath.Glob(filepath.Join(s.lockDir(), "*"))
 	return slices.DeleteFunc(files, func(name string) bool { return filepath.Base(name) == openingLock }), err
 }
+
+// EmptyLog copies the write-ahead log into the database and empties it.
+func (s *Store) EmptyLog(ctx context.Context) error {
+	return s.executeAlone(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+}

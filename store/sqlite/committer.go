@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,8 +19,13 @@ import (
 )
 
 // committer is the only writer. While it commits, new writes wait in its queue. Then it
-// writes all of them in one transaction, so that they share one disk flush. If one write is
-// rejected, only that write is rolled back.
+// writes many of them in one transaction, so that they share one disk flush. If one write
+// is rejected, only that write is rolled back.
+//
+// A transaction has at most batchSize writes. If more wait, turns that have begun go before
+// new turns. Otherwise all turns of a busy process would take their steps side by side, and
+// all of them would end at the very end. With 1,000 turns at once, half of them now end in
+// half of the time.
 type committer struct {
 	store *Store
 
@@ -44,6 +50,9 @@ type request struct {
 	do    func(ctx context.Context, w *writing) error
 	done  chan error
 	since time.Time // when the caller began to wait
+	// begins is true for a write that begins a turn or opens a session. It waits longer if
+	// there are many writes.
+	begins bool
 	// The committer sets taken when it begins the write. A caller that withdraws the write
 	// sets it, too.
 	taken atomic.Bool
@@ -63,15 +72,25 @@ type writing struct {
 // the context ends while the write waits in the queue, submit withdraws the write. If the
 // write has begun, submit waits for its result.
 func (s *Store) submit(ctx context.Context, do func(ctx context.Context, w *writing) error) error {
-	return s.submitSince(ctx, time.Now(), do)
+	return s.submitRequest(ctx, &request{do: do, since: time.Now()})
+}
+
+// submitFirst is like submit, for a write that begins a turn or opens a session.
+func (s *Store) submitFirst(ctx context.Context, do func(ctx context.Context, w *writing) error) error {
+	return s.submitRequest(ctx, &request{do: do, since: time.Now(), begins: true})
 }
 
 // submitSince is like submit, for a caller that already waits since the given time.
 func (s *Store) submitSince(ctx context.Context, since time.Time, do func(ctx context.Context, w *writing) error) error {
+	return s.submitRequest(ctx, &request{do: do, since: since})
+}
+
+// submitRequest queues a request and waits for its result.
+func (s *Store) submitRequest(ctx context.Context, r *request) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	r := &request{ctx: context.WithoutCancel(ctx), do: do, done: make(chan error, 1), since: since}
+	r.ctx, r.done = context.WithoutCancel(ctx), make(chan error, 1)
 	if !s.committer.add(r) {
 		return fmt.Errorf("%s: %w", s.path, belay.ErrClosed)
 	}
@@ -116,31 +135,65 @@ func (c *committer) close() {
 func (c *committer) work() {
 	defer close(c.ended)
 	for range c.wake {
-		c.batch()
-	}
-	c.batch() // requests that were queued before close
-}
-
-// take removes the requests from the queue and returns those that were not withdrawn.
-func (c *committer) take() []*request {
-	c.mu.Lock()
-	waiting := c.waiting
-	c.waiting = nil
-	c.mu.Unlock()
-	batch := waiting[:0]
-	for _, r := range waiting {
-		if r.taken.CompareAndSwap(false, true) {
-			batch = append(batch, r)
+		for c.batch() {
 		}
 	}
-	return batch
+	for c.batch() { // requests that were queued before close
+	}
 }
 
-// batch writes the queued requests in one transaction.
-func (c *committer) batch() {
-	batch := c.take()
+// A transaction has at most batchSize writes. At least newAtLeast of them begin turns, if so
+// many wait, so that running turns cannot keep out new ones. A larger batchSize saves few
+// flushes: 64 writes take much longer than a flush.
+const (
+	batchSize  = 64
+	newAtLeast = 8
+)
+
+// take removes the next requests from the queue. It drops requests that were withdrawn.
+// more reports whether other requests wait.
+func (c *committer) take() (batch []*request, more bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waiting = slices.DeleteFunc(c.waiting, func(r *request) bool { return r.taken.Load() })
+	if batch, c.waiting = c.waiting, nil; len(batch) > batchSize {
+		batch, c.waiting = split(batch)
+	}
+	return slices.DeleteFunc(batch, func(r *request) bool { return !r.taken.CompareAndSwap(false, true) }), len(c.waiting) > 0
+}
+
+// split selects batchSize of the waiting requests. Each part keeps its order.
+func split(waiting []*request) (batch, rest []*request) {
+	begin := 0
+	for _, r := range waiting {
+		if r.begins {
+			begin++
+		}
+	}
+	others := min(len(waiting)-begin, batchSize-min(begin, newAtLeast))
+	begin = batchSize - others
+	batch = make([]*request, 0, batchSize)
+	for _, r := range waiting {
+		left := &others
+		if r.begins {
+			left = &begin
+		}
+		if *left == 0 {
+			rest = append(rest, r)
+			continue
+		}
+		*left--
+		batch = append(batch, r)
+	}
+	return batch, rest
+}
+
+// batch writes queued requests in one transaction. more reports whether other requests
+// wait.
+func (c *committer) batch() (more bool) {
+	batch, more := c.take()
 	if len(batch) == 0 {
-		return
+		return more
 	}
 	told := make([]error, len(batch))
 	if err := c.transact(batch, told); err != nil {
@@ -153,6 +206,7 @@ func (c *committer) batch() {
 	for i, r := range batch {
 		r.done <- told[i]
 	}
+	return more
 }
 
 // transact writes a batch and commits it. It stores the errors of single requests in told.

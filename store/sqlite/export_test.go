@@ -176,3 +176,23 @@ func (s *Store) LockFiles() ([]string, error) {
 func (s *Store) EmptyLog(ctx context.Context) error {
 	return s.executeAlone(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
 }
+
+// FirstBatch returns how many new and how many other writes the first transaction has, if
+// so many wait.
+func (s *Store) FirstBatch(begin, other int) (int, int) {
+	c := &committer{store: s}
+	for i := range begin + other {
+		c.waiting = append(c.waiting, &request{begins: i < begin})
+	}
+	batch, more := c.take()
+	if more != (begin+other > len(batch)) || len(c.waiting) != begin+other-len(batch) {
+		return -1, -1
+	}
+	begin = 0
+	for _, r := range batch {
+		if r.begins {
+			begin++
+		}
+	}
+	return begin, len(batch) - begin
+}

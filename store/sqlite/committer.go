@@ -50,13 +50,22 @@ type request struct {
 	do    func(ctx context.Context, w *writing) error
 	done  chan error
 	since time.Time // when the caller began to wait
-	// begins is true for a write that begins a turn or opens a session. It waits longer if
-	// there are many writes.
-	begins bool
+	stage stage
 	// The committer sets taken when it begins the write. A caller that withdraws the write
 	// sets it, too.
 	taken atomic.Bool
 }
+
+// stage says how far the turn of a write is. If there are many writes, lower stages go
+// first.
+type stage int
+
+const (
+	continues stage = iota // the turn has begun, or the write belongs to no turn
+	begins                 // the write begins the turn
+	opens                  // the write opens the session
+	stages
+)
 
 // writing is an open transaction, with its queries.
 type writing struct {
@@ -75,9 +84,9 @@ func (s *Store) submit(ctx context.Context, do func(ctx context.Context, w *writ
 	return s.submitRequest(ctx, &request{do: do, since: time.Now()})
 }
 
-// submitFirst is like submit, for a write that begins a turn or opens a session.
-func (s *Store) submitFirst(ctx context.Context, do func(ctx context.Context, w *writing) error) error {
-	return s.submitRequest(ctx, &request{do: do, since: time.Now(), begins: true})
+// submitStage is like submit, for a write of the given stage.
+func (s *Store) submitStage(ctx context.Context, at stage, do func(ctx context.Context, w *writing) error) error {
+	return s.submitRequest(ctx, &request{do: do, since: time.Now(), stage: at})
 }
 
 // submitSince is like submit, for a caller that already waits since the given time.
@@ -142,12 +151,12 @@ func (c *committer) work() {
 	}
 }
 
-// A transaction has at most batchSize writes. At least newAtLeast of them begin turns, if so
-// many wait, so that running turns cannot keep out new ones. A larger batchSize saves few
-// flushes: 64 writes take much longer than a flush.
+// A transaction has at most batchSize writes. The oldestFirst oldest writes always belong to
+// it, so that running turns cannot keep out new ones. A larger batchSize saves few flushes:
+// 64 writes take much longer than a flush.
 const (
-	batchSize  = 64
-	newAtLeast = 8
+	batchSize   = 64
+	oldestFirst = 8
 )
 
 // take removes the next requests from the queue. It drops requests that were withdrawn.
@@ -162,27 +171,25 @@ func (c *committer) take() (batch []*request, more bool) {
 	return slices.DeleteFunc(batch, func(r *request) bool { return !r.taken.CompareAndSwap(false, true) }), len(c.waiting) > 0
 }
 
-// split selects batchSize of the waiting requests. Each part keeps its order.
+// split selects batchSize of the waiting requests: the oldest ones, and then those with the
+// lowest stage. Each part keeps its order.
 func split(waiting []*request) (batch, rest []*request) {
-	begin := 0
-	for _, r := range waiting {
-		if r.begins {
-			begin++
-		}
+	var room [stages]int // how many requests of each stage the batch has, without the oldest
+	for _, r := range waiting[oldestFirst:] {
+		room[r.stage]++
 	}
-	others := min(len(waiting)-begin, batchSize-min(begin, newAtLeast))
-	begin = batchSize - others
-	batch = make([]*request, 0, batchSize)
-	for _, r := range waiting {
-		left := &others
-		if r.begins {
-			left = &begin
-		}
-		if *left == 0 {
+	left := batchSize - oldestFirst
+	for at := range room {
+		room[at] = min(room[at], left)
+		left -= room[at]
+	}
+	batch = append(make([]*request, 0, batchSize), waiting[:oldestFirst]...)
+	for _, r := range waiting[oldestFirst:] {
+		if room[r.stage] == 0 {
 			rest = append(rest, r)
 			continue
 		}
-		*left--
+		room[r.stage]--
 		batch = append(batch, r)
 	}
 	return batch, rest

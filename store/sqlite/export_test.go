@@ -177,22 +177,24 @@ func (s *Store) EmptyLog(ctx context.Context) error {
 	return s.executeAlone(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
 }
 
-// FirstBatch returns how many new and how many other writes the first transaction has, if
-// so many wait.
-func (s *Store) FirstBatch(begin, other int) (int, int) {
+// FirstBatch returns how many writes of each stage the first transaction has, if so many
+// wait. The writes that open a session are the oldest, then those that begin a turn.
+func (s *Store) FirstBatch(open, begin, other int) [3]int {
 	c := &committer{store: s}
-	for i := range begin + other {
-		c.waiting = append(c.waiting, &request{begins: i < begin})
-	}
-	batch, more := c.take()
-	if more != (begin+other > len(batch)) || len(c.waiting) != begin+other-len(batch) {
-		return -1, -1
-	}
-	begin = 0
-	for _, r := range batch {
-		if r.begins {
-			begin++
+	for at, n := range map[stage]int{opens: open, begins: begin, continues: other} {
+		for range n {
+			c.waiting = append(c.waiting, &request{stage: at})
 		}
 	}
-	return begin, len(batch) - begin
+	slices.SortStableFunc(c.waiting, func(a, b *request) int { return int(b.stage - a.stage) })
+	all := len(c.waiting)
+	batch, more := c.take()
+	if more != (all > len(batch)) || len(c.waiting) != all-len(batch) {
+		return [3]int{-1, -1, -1}
+	}
+	var got [3]int
+	for _, r := range batch {
+		got[opens-r.stage]++
+	}
+	return got
 }

@@ -13,20 +13,19 @@ func TestRunningTurnsGoFirst(t *testing.T) {
 	t.Parallel()
 	s := open(t, nil)
 	for _, test := range []struct {
-		name                 string
-		begin, other         int // requests that wait
-		wantBegin, wantOther int // requests of the first transaction
+		name       string
+		wait, want [3]int // writes that open a session, begin a turn, and others
 	}{
-		{"few requests all fit", 10, 20, 10, 20},
-		{"only new turns", 300, 0, 64, 0},
-		{"only running turns", 0, 300, 0, 64},
-		{"running turns go first", 300, 50, 14, 50},
-		{"some new turns always begin", 300, 300, 8, 56},
-		{"few new turns leave room", 2, 300, 2, 62},
+		{"few writes all fit", [3]int{10, 10, 20}, [3]int{10, 10, 20}},
+		{"only new sessions", [3]int{300, 0, 0}, [3]int{64, 0, 0}},
+		{"only running turns", [3]int{0, 0, 300}, [3]int{0, 0, 64}},
+		{"running turns go first", [3]int{300, 0, 50}, [3]int{14, 0, 50}},
+		{"turns begin before sessions are opened", [3]int{300, 20, 30}, [3]int{14, 20, 30}},
+		{"the oldest writes go in any case", [3]int{300, 300, 300}, [3]int{8, 0, 56}},
+		{"few old writes leave room", [3]int{0, 2, 300}, [3]int{0, 2, 62}},
 	} {
-		begin, other := s.FirstBatch(test.begin, test.other)
-		if begin != test.wantBegin || other != test.wantOther {
-			t.Errorf("%s: the transaction has %d new and %d other writes, want %d and %d", test.name, begin, other, test.wantBegin, test.wantOther)
+		if got := s.FirstBatch(test.wait[0], test.wait[1], test.wait[2]); got != test.want {
+			t.Errorf("%s: the transaction has %d writes of each stage, want %d", test.name, got, test.want)
 		}
 	}
 }
@@ -68,6 +67,7 @@ func TestTurnsEndEarly(t *testing.T) {
 			t.Fatalf("%d of %d turns ended", len(at), sessions)
 		}
 	}
+	t.Logf("half of the turns ended after %d of %d transactions", at[sessions/2], at[sessions-1])
 	if median, last := at[sessions/2], at[sessions-1]; median*10 > last*7 {
 		t.Errorf("half of the turns ended after %d of %d transactions, want at most 70%%", median, last)
 	}

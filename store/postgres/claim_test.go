@@ -22,7 +22,7 @@ func TestClaimSkipsOtherAgents(t *testing.T) {
 		}
 		for what, plan := range plans {
 			var hit, read int
-			for _, line := range strings.Split(plan, "\n") { // the first line counts the whole query
+			for line := range strings.SplitSeq(plan, "\n") { // the first line counts the whole query
 				if _, rest, ok := strings.Cut(line, "Buffers: shared "); ok {
 					_, _ = fmt.Sscanf(rest, "hit=%d read=%d", &hit, &read) // read is missing if it is 0
 					break

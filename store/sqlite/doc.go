@@ -29,10 +29,11 @@
 // # Concurrency
 //
 // A Store is safe for concurrent use. One goroutine, the committer, writes with the only
-// writing connection. While it commits, other commits wait. Then it writes all of them in
-// one transaction, so that many sessions share a disk flush. Each commit succeeds or fails
-// on its own. Readers have their own connections, see committed data, and never wait. A
-// listing keeps no connection while the caller handles an element.
+// writing connection. While it commits, other commits wait. Then it writes up to 96 of them
+// in one transaction, so that many sessions share a disk flush. If more wait, turns that
+// have begun go first. Each commit succeeds or fails on its own. Readers have their own
+// connections, see committed data, and never wait. A listing keeps no connection while the
+// caller handles an element.
 //
 // If the context of a waiting commit ends, the commit is withdrawn. If a commit has begun,
 // it is completed, and the caller gets the result.

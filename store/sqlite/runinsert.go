@@ -77,7 +77,7 @@ func runInsertSQL(rows int) string {
 // prepareRunInserts prepares the statements.
 func (s *Store) prepareRunInserts(ctx context.Context) error {
 	for _, rows := range runInsertSizes {
-		stmt, err := s.writer.PrepareContext(ctx, runInsertSQL(rows)) //nolint:sqlclosecheck // closed with the connection
+		stmt, err := s.writer.PrepareContext(ctx, runInsertSQL(rows))
 		if err != nil {
 			return s.unopened(err)
 		}
@@ -125,10 +125,10 @@ func (w *writing) putTogether(ctx context.Context, insert runInsert, rows []tabl
 	}
 	result, err := w.tx.StmtContext(ctx, insert.stmt).ExecContext(ctx, args...) //nolint:sqlclosecheck // the transaction closes it
 	if err != nil {
-		return err
+		return err //nolint:wrapcheck // the caller adds context
 	}
 	if n, err := result.RowsAffected(); err != nil || n == int64(len(rows)) {
-		return err
+		return err //nolint:wrapcheck // likewise
 	}
 	return record.PutRuns(ctx, w.Queries, rows) // some runs are already stored, and some of these may have ended
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,7 +21,9 @@ func durablePromises() []promise {
 	return []promise{
 		{"commits-beyond-2+2n", 0, commitsBeyond},
 		{"durable-turn", 1.5, durableTurn},
+		{"journal-h100", 1.5, journalHooks},
 		{"group-commit", 0.1, groupCommit},
+		{"sessions-1000-fair", 0.6, sessionsFair},
 		{"last-50-runs", 3, lastRuns},
 	}
 }
@@ -244,6 +247,63 @@ func groupCommit() (figure float64, err error) {
 	waits(64, 2) // opens the sessions
 	alone := waits(1, 20)
 	return waits(64, 20) / alone, nil
+}
+
+// journalHooks returns the time of a durable turn with one tool and 100 hooks, divided by
+// the time of the same turn without hooks. The difference is the journal.
+func journalHooks() (figure float64, err error) {
+	with, err := newDurable(gates(100))
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, with.close()) }()
+	without, err := newDurable(nil)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, without.close()) }()
+	turns := func(d *durable) func(n int) {
+		s := d.Session("journal")
+		return func(n int) {
+			for range n {
+				takeTurn(s)
+			}
+		}
+	}
+	return ratio(turns(with), turns(without)), nil
+}
+
+// sessionsFair starts a turn in 1,000 sessions at once. It returns the time until half of
+// the turns have ended, divided by the time until all have ended. It is the median of
+// several rounds.
+func sessionsFair() (figure float64, err error) {
+	const sessions = 1000
+	d, err := newDurable(inTurn())
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+	var figures []float64
+	for round := range 5 {
+		ended, begin := make(chan time.Time, sessions), make(chan struct{})
+		for i := range sessions {
+			s := d.Session(fmt.Sprint("fair-", round, "-", i))
+			go func() { // ends with the turn
+				<-begin
+				takeTurn(s)
+				ended <- time.Now()
+			}()
+		}
+		start := time.Now()
+		close(begin)
+		took := make([]float64, sessions)
+		for i := range took {
+			took[i] = (<-ended).Sub(start).Seconds()
+		}
+		slices.Sort(took)
+		figures = append(figures, took[sessions/2]/took[sessions-1])
+	}
+	return median(figures), nil
 }
 
 // lastRuns returns the time to list the last 50 of a million runs, divided by the time for

@@ -17,7 +17,8 @@ import (
 func postgresPromises() []promise {
 	return []promise{
 		{"postgres-commits-beyond-2+2n", 0, postgresCommitsBeyond},
-		{"postgres-durable-turn", 1.5, postgresTurn},
+		{"postgres-durable-turn", 1.4, postgresTurn},
+		{"claim-behind-100k", 2, claimBehind},
 	}
 }
 
@@ -94,6 +95,66 @@ func postgresTurn() (figure float64, err error) {
 		}
 	}
 	return ratio(ours, floor.turns), nil
+}
+
+// claimBehind returns the time to claim and release a turn behind 100,000 due turns of an
+// agent that the worker does not serve, divided by the time with no other turn.
+func claimBehind() (figure float64, err error) {
+	behind, err := newClaims(100_000)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, behind.close()) }()
+	alone, err := newClaims(0)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, alone.close()) }()
+	return ratio(behind.claim, alone.claim), nil
+}
+
+// newClaims returns a store with a due turn of agent main, and others of agent other.
+func newClaims(others int) (*shared, error) {
+	d, err := newShared()
+	if err != nil {
+		return nil, err
+	}
+	fail := func(err error) (*shared, error) { return nil, errors.Join(err, d.close()) }
+	conn, err := pgx.Connect(ctx, d.server.DSN("belay"))
+	if err != nil {
+		return fail(err)
+	}
+	for _, statement := range []string{
+		`INSERT INTO sessions (id, epoch, holder, created, changed, last, response, compaction, keep, turn_state, state)
+			SELECT 'other-' || n, 0, '', 1, 1, 0, 0, 0, 0, '', '' FROM generate_series(1, $1::int) n`,
+		`INSERT INTO due_turns (session, agent, model, parked, due, holder, claimed, mark)
+			SELECT 'other-' || n, 'other', '', FALSE, n, '', 0, 1 FROM generate_series(1, $1::int) n`,
+	} {
+		if _, err := conn.Exec(ctx, statement, others); err != nil {
+			return fail(errors.Join(err, conn.Close(ctx)))
+		}
+	}
+	_, err = conn.Exec(ctx, "ANALYZE due_turns")
+	if err := errors.Join(err, conn.Close(ctx)); err != nil {
+		return fail(err)
+	}
+	turn, err := belay.NewQueuedTurn("own", "main", "go")
+	if err == nil {
+		err = d.store.Submit(ctx, turn)
+	}
+	if err != nil {
+		return fail(err)
+	}
+	return d, nil
+}
+
+// claim claims the turn and releases it again, n times.
+func (d *shared) claim(n int) {
+	for range n {
+		due, err := d.store.Claim(ctx, belay.TurnFilter{ExceptAgents: []string{"other"}})
+		must(err)
+		must(d.store.Settle(ctx, due, due.Since))
+	}
 }
 
 // bareServer writes the rows of a turn again and again, in the same number of transactions.

@@ -205,12 +205,40 @@ func TestASettleThatNeverSucceedsIsForRecovery(t *testing.T) {
 }
 
 // If the run of an interrupted attempt has already ended, Recover keeps the run and ends
-// the job. Then the queue can run other jobs.
+// the job. Then the queue can run other jobs. The key of a job that has succeeded stays
+// taken.
+//
+// SPEC J-05
 func TestRecoverLeavesAFinalRecord(t *testing.T) {
 	t.Parallel()
-	db := newDatabase(t)
-	queue := newQueue(t, db, &riverjobs.Options{Grace: time.Millisecond})
-	enqueue(t, queue, testJob("one"))
+	for state, keys := range map[hook.State][]string{
+		hook.TimedOut:  {"key:two"},
+		hook.Failed:    {"key:two"},
+		hook.Completed: {"key:one", "key:two"},
+	} {
+		t.Run(state.String(), func(t *testing.T) {
+			t.Parallel()
+			db := newDatabase(t)
+			queue := newQueue(t, db, &riverjobs.Options{Grace: time.Millisecond})
+			enqueue(t, queue, testJob("one"))
+			job := interrupted(t, db, queue)
+			if err := db.Append(t.Context(), []hook.Run{ended(job, state)}); err != nil {
+				t.Fatal(err)
+			}
+			enqueue(t, queue, testJob("two"))
+			if err := workUntilIdle(t, queue, succeed); err != nil {
+				t.Error(err)
+			}
+			wantTexts(t, "records", db.runs(t), "asked backgrounded", "one.1 "+state.String(), "two.1 completed")
+			wantTexts(t, "keys", db.texts(t.Context(), "SELECT key FROM keys WHERE done ORDER BY key"), keys...)
+			wantTexts(t, "keys of jobs that did not succeed", db.texts(t.Context(), "SELECT key FROM keys WHERE NOT done"))
+		})
+	}
+}
+
+// interrupted runs the next job, but cannot store its end, as if the process had died.
+func interrupted(t *testing.T, db *database, queue *jobs) (job hook.Job) {
+	t.Helper()
 	var broken atomic.Bool
 	db.inside = func(context.Context, *sql.Tx) error {
 		if broken.Load() {
@@ -218,26 +246,58 @@ func TestRecoverLeavesAFinalRecord(t *testing.T) {
 		}
 		return nil
 	}
-	var job hook.Job
 	performed := make(chan hook.Job, 1)
 	err := workUntil(t, queue, func(ctx context.Context, job hook.Job) (hook.Run, time.Time) {
 		broken.Store(true)
 		performed <- job
 		return succeed(ctx, job)
 	}, func() { job = <-performed })
-	broken.Store(false)
+	db.inside = func(context.Context, *sql.Tx) error { return nil }
 	if err == nil {
 		t.Error("Work says nothing of an attempt that it could not settle")
 	}
-	if err := db.Append(t.Context(), []hook.Run{ended(job, hook.TimedOut)}); err != nil {
-		t.Fatal(err)
+	return job
+}
+
+// An idempotent job whose attempts are interrupted is retried, but not for ever.
+//
+// SPEC J-04
+func TestAJobThatKillsItsProcessEnds(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name     string
+		retry    hook.Retry
+		attempts int
+	}{
+		{"without retries", hook.Retry{Delay: time.Millisecond}, 10},
+		{"with few retries", hook.Retry{Attempts: 3, Delay: time.Millisecond}, 10},
+		{"with many retries", hook.Retry{Attempts: 12, Delay: time.Millisecond}, 12},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			db := newDatabase(t)
+			queue := newQueue(t, db, &riverjobs.Options{Grace: time.Millisecond})
+			job := testJob("one")
+			job.Retry = test.retry
+			enqueue(t, queue, job)
+			want := []string{"asked backgrounded"}
+			for n := range test.attempts {
+				if got := interrupted(t, db, queue); got.Attempt != n+1 {
+					t.Fatalf("attempt %d runs, want attempt %d", got.Attempt, n+1)
+				}
+				want = append(want, fmt.Sprintf("one.%d interrupted", n+1))
+			}
+			err := workUntilIdle(t, queue, func(ctx context.Context, job hook.Job) (hook.Run, time.Time) {
+				t.Errorf("attempt %d was performed", job.Attempt)
+				return succeed(ctx, job)
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			wantTexts(t, "records", db.runs(t), want...)
+			wantTexts(t, "keys", db.texts(t.Context(), "SELECT key FROM keys"))
+		})
 	}
-	enqueue(t, queue, testJob("two"))
-	if err := workUntilIdle(t, queue, succeed); err != nil {
-		t.Error(err)
-	}
-	wantTexts(t, "records", db.runs(t), "asked backgrounded", "one.1 timed_out", "two.1 completed")
-	wantTexts(t, "keys", db.texts(t.Context(), "SELECT key FROM keys"), "key:two")
 }
 
 // SPEC J-05

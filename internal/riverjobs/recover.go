@@ -24,9 +24,9 @@ type Recovered struct {
 const recoverPage = 200
 
 // Recover settles the attempts of dead clients. Their runs become interrupted. Idempotent
-// jobs are due again after a pause, and other jobs end. Recover calls gone once for each
-// client that has claimed an unsettled job. If Recover is interrupted, call it again. Do
-// not call it inside a Write.
+// jobs are due again after a pause, unless they had interruptedAtMost attempts. Other jobs
+// end. Recover calls gone once for each client that has claimed an unsettled job. If
+// Recover is interrupted, call it again. Do not call it inside a Write.
 func (q *Queue[TTx]) Recover(ctx context.Context, gone func(clientID string) bool) (Recovered, error) {
 	var did Recovered
 	var problems []error
@@ -58,6 +58,11 @@ func (q *Queue[TTx]) Recover(ctx context.Context, gone func(clientID string) boo
 	}
 }
 
+// interruptedAtMost is how many attempts a job may have if its attempts are interrupted. It
+// is more than Retry.Attempts of most jobs, because usually the job is not to blame. But a
+// job that kills its process must not run again and again.
+const interruptedAtMost = 10
+
 // interrupt settles an attempt of a dead client.
 func (q *Queue[TTx]) interrupt(ctx context.Context, row *rivertype.JobRow, did *Recovered) error {
 	job, err := jobOf(row)
@@ -71,19 +76,14 @@ func (q *Queue[TTx]) interrupt(ctx context.Context, row *rivertype.JobRow, did *
 	}
 	run.State, run.Ended = hook.Interrupted, now
 	var again time.Time
-	if err == nil && job.Idempotent {
+	if err == nil && job.Idempotent && job.Attempt < max(job.Retry.Attempts, interruptedAtMost) {
 		again = now.Add(job.Retry.Pause(job.Attempt, rand.Float64()))
 	}
 	err = q.backend.Write(ctx, func(ctx context.Context, tx TTx) error { return q.settle(ctx, tx, row, job, run, again) })
 	if errors.Is(err, hook.ErrSettled) { // the stored run has already ended and stays unchanged
 		q.warn(ctx, job, "an attempt was interrupted, but its stored run has already ended: the job ends", err)
 		again = time.Time{}
-		err = q.backend.Write(ctx, func(ctx context.Context, tx TTx) error {
-			if err := q.hold(ctx, q.driver.UnwrapExecutor(tx), row); err != nil {
-				return err
-			}
-			return q.leave(ctx, tx, row, job, hook.Interrupted, again)
-		})
+		err = q.backend.Write(ctx, func(ctx context.Context, tx TTx) error { return q.endSettled(ctx, tx, row, job, run) })
 	}
 	switch {
 	case errors.Is(err, errLost):
@@ -96,6 +96,24 @@ func (q *Queue[TTx]) interrupt(ctx context.Context, row *rivertype.JobRow, did *
 		did.Again = append(did.Again, run)
 	}
 	return nil
+}
+
+// endSettled ends a job whose stored run has already ended. If the run has succeeded, the
+// key of the job stays taken, so that the job does not run again. Otherwise the key is
+// free.
+func (q *Queue[TTx]) endSettled(ctx context.Context, tx TTx, row *rivertype.JobRow, job hook.Job, run hook.Run) error {
+	if err := q.hold(ctx, q.driver.UnwrapExecutor(tx), row); err != nil {
+		return err
+	}
+	run.State = hook.Completed
+	err := q.backend.AppendRuns(ctx, tx, []hook.Run{run}) // accepted only if the stored run is completed
+	switch {
+	case errors.Is(err, hook.ErrSettled):
+		run.State = hook.Interrupted
+	case err != nil:
+		return err
+	}
+	return q.leave(ctx, tx, row, job, run.State, time.Time{})
 }
 
 var (

@@ -3,9 +3,14 @@ package postgres
 import (
 	"context"
 	"io/fs"
+	"maps"
+	"slices"
+	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/store/internal/record"
 	"github.com/belay-run/belay/store/internal/table"
@@ -123,3 +128,40 @@ func (s *Store) Heard(session string) (heard <-chan struct{}, stop func()) {
 
 // InTime returns the result of a write that may have timed out.
 var InTime = (*Store).inTime
+
+// ClaimPlans returns the plans of the queries of a claim, with the pages that they read.
+// The claim of agent "mine" is rolled back.
+func (s *Store) ClaimPlans(ctx context.Context, filter belay.TurnFilter) (map[string]string, error) {
+	tx, err := s.pool.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = tx.Rollback(ctx) }()
+	list, args := record.KindsQuery(filter)
+	plans := make(map[string]string)
+	for name, q := range map[string]struct {
+		text string
+		args []any
+	}{
+		"the list of agents": {list, args},
+		"the claim":          {record.ClaimQuery(passing), []any{s.id, int64(1), "mine", ""}},
+	} {
+		rows, err := tx.Query(ctx, "EXPLAIN (ANALYZE, BUFFERS) "+spell(q.text), q.args...)
+		if err != nil {
+			return nil, err
+		}
+		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			return nil, err
+		}
+		plans[name] = strings.Join(lines, "\n")
+	}
+	return plans, nil
+}
+
+// KnownClaims returns the sessions whose turns this store has claimed, as far as it knows.
+func (s *Store) KnownClaims() []string {
+	s.claims.mu.Lock()
+	defer s.claims.mu.Unlock()
+	return slices.Collect(maps.Keys(s.claims.known))
+}

@@ -145,7 +145,7 @@ func waits(ctx context.Context, t testing.TB, dsn string) {
 	defer often.Stop()
 	for seen := 0; seen < 2; { // twice, because the store looks again after it begins to listen
 		looked := false
-		query(t, db, &looked, `SELECT count(*) FILTER (WHERE query LIKE 'SELECT session FROM due_turns%' AND state = 'idle') > 0 AND count(*) FILTER (WHERE query LIKE 'LISTEN belay_sessions%' AND state = 'idle') > 0
+		query(t, db, &looked, `SELECT count(*) FILTER (WHERE query LIKE 'WITH RECURSIVE kinds%' AND state = 'idle') > 0 AND count(*) FILTER (WHERE query LIKE 'LISTEN belay_sessions%' AND state = 'idle') > 0
 			FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'waits'`)
 		if looked {
 			seen++
@@ -410,7 +410,7 @@ func TestClaimingMissesNothing(t *testing.T) {
 	other := openDSN(t, dsn, nil)
 	submit(t, other, "first")
 	wantClaim(t, claims(ctx, s), "first") // now the store listens
-	waiting, release := p.hold(t, "SELECT session FROM due_turns")
+	waiting, release := p.hold(t, "WITH RECURSIVE kinds")
 	got := claims(ctx, s)
 	wait(t, waiting, "it looks, and there is nothing")
 	heard := s.Due()

@@ -76,7 +76,8 @@ func (s *Store) claimTurn(ctx context.Context, filter belay.TurnFilter) (turn be
 	if err := s.claims.clear(ctx, s); err != nil {
 		return turn, false, err
 	}
-	if ok, err = record.TurnWaits(ctx, s.bind(s.db), filter); err != nil || !ok {
+	kinds, err := record.WaitingKinds(ctx, s.bind(s.db), filter)
+	if err != nil || len(kinds) == 0 {
 		return turn, false, err
 	}
 	s.claims.claiming.Lock()
@@ -91,13 +92,13 @@ func (s *Store) claimTurn(ctx context.Context, filter belay.TurnFilter) (turn be
 		if err != nil {
 			return err
 		}
-		turn, ok, err = record.ClaimTurn(ctx, w.pipe, s.id, s.now(), filter, passing)
+		turn, ok, err = record.ClaimTurn(ctx, w.pipe, s.id, s.now(), kinds, passing)
 		return err
 	})
 	switch {
 	case err != nil && isCut(err): // the claim may have been stored
 		s.claims.doubtful = time.Now()
-	case ok:
+	case err == nil && ok: // after any other error nothing is stored
 		s.claims.add(turn.Session)
 	}
 	return turn, ok && err == nil, err

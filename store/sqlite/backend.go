@@ -127,7 +127,7 @@ func (b *backend) writing(ctx context.Context, tx *sql.Tx) *writing {
 	if w, ok := ctx.Value(writingKey{}).(*writing); ok && w.tx == tx {
 		return w
 	}
-	return &writing{Queries: b.write.WithTx(tx), tx: tx}
+	return &writing{Queries: b.write.WithTx(tx), store: (*Store)(b), tx: tx}
 }
 
 // Write runs f in a transaction, which other writes may share.

@@ -12,7 +12,11 @@ import (
 func (s *Store) Commit(ctx context.Context, c *belay.Commit) error {
 	rows, err := record.NewCommit(c, s.id, s.now())
 	if err == nil {
-		err = s.submit(ctx, func(ctx context.Context, w *writing) error { return s.put(ctx, w, rows) })
+		at := continues
+		if len(c.Messages) > 0 && c.Messages[0].Kind == belay.KindUser {
+			at = begins
+		}
+		err = s.submitStage(ctx, at, func(ctx context.Context, w *writing) error { return s.put(ctx, w, rows) })
 	}
 	if err != nil {
 		return fmt.Errorf("commit to session %q with epoch %d: %w", c.Session, c.Epoch, err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,8 +19,12 @@ import (
 )
 
 // committer is the only writer. While it commits, new writes wait in its queue. Then it
-// writes all of them in one transaction, so that they share one disk flush. If one write is
-// rejected, only that write is rolled back.
+// writes many of them in one transaction, so that they share one disk flush. If one write
+// is rejected, only that write is rolled back.
+//
+// A transaction has at most batchSize writes. If more wait, turns that have begun go before
+// new turns. Otherwise all turns of a busy process would take their steps side by side, and
+// all of them would end at the very end.
 type committer struct {
 	store *Store
 
@@ -44,16 +49,29 @@ type request struct {
 	do    func(ctx context.Context, w *writing) error
 	done  chan error
 	since time.Time // when the caller began to wait
+	stage stage
 	// The committer sets taken when it begins the write. A caller that withdraws the write
 	// sets it, too.
 	taken atomic.Bool
 }
 
+// stage says how far the turn of a write is. If there are many writes, lower stages go
+// first.
+type stage int
+
+const (
+	continues stage = iota // the turn has begun, or the write belongs to no turn
+	begins                 // the write begins the turn
+	opens                  // the write opens the session
+	stages
+)
+
 // writing is an open transaction, with its queries.
 type writing struct {
 	*table.Queries
-	tx   *sql.Tx
-	runs bool // the journal has new or changed runs
+	store *Store
+	tx    *sql.Tx
+	runs  bool // the journal has new or changed runs
 	// sessions maps the keys of the jobs to their sessions, see insertJobs.
 	sessions map[string]string
 }
@@ -62,15 +80,25 @@ type writing struct {
 // the context ends while the write waits in the queue, submit withdraws the write. If the
 // write has begun, submit waits for its result.
 func (s *Store) submit(ctx context.Context, do func(ctx context.Context, w *writing) error) error {
-	return s.submitSince(ctx, time.Now(), do)
+	return s.submitRequest(ctx, &request{do: do, since: time.Now()})
+}
+
+// submitStage is like submit, for a write of the given stage.
+func (s *Store) submitStage(ctx context.Context, at stage, do func(ctx context.Context, w *writing) error) error {
+	return s.submitRequest(ctx, &request{do: do, since: time.Now(), stage: at})
 }
 
 // submitSince is like submit, for a caller that already waits since the given time.
 func (s *Store) submitSince(ctx context.Context, since time.Time, do func(ctx context.Context, w *writing) error) error {
+	return s.submitRequest(ctx, &request{do: do, since: since})
+}
+
+// submitRequest queues a request and waits for its result.
+func (s *Store) submitRequest(ctx context.Context, r *request) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	r := &request{ctx: context.WithoutCancel(ctx), do: do, done: make(chan error, 1), since: since}
+	r.ctx, r.done = context.WithoutCancel(ctx), make(chan error, 1)
 	if !s.committer.add(r) {
 		return fmt.Errorf("%s: %w", s.path, belay.ErrClosed)
 	}
@@ -115,31 +143,64 @@ func (c *committer) close() {
 func (c *committer) work() {
 	defer close(c.ended)
 	for range c.wake {
-		c.batch()
-	}
-	c.batch() // write the requests that were queued before close
-}
-
-// take removes the requests from the queue and returns those that were not withdrawn.
-func (c *committer) take() []*request {
-	c.mu.Lock()
-	waiting := c.waiting
-	c.waiting = nil
-	c.mu.Unlock()
-	batch := waiting[:0]
-	for _, r := range waiting {
-		if r.taken.CompareAndSwap(false, true) {
-			batch = append(batch, r)
+		for c.batch() {
 		}
 	}
-	return batch
+	for c.batch() { // requests that were queued before close
+	}
 }
 
-// batch writes the queued requests in one transaction.
-func (c *committer) batch() {
-	batch := c.take()
+// A transaction has at most batchSize writes. The oldestFirst oldest writes always belong to
+// it, so that running turns cannot keep out new ones. With 1,000 turns at once, half of them
+// end after 0.54 of the time with 64 writes, 0.58 with 96 and 0.63 with 128. Compared with
+// no limit, 64 writes take about 30 % more CPU time, 96 about 10 %, and 128 none.
+const (
+	batchSize   = 96
+	oldestFirst = 8
+)
+
+// take removes the next requests from the queue. It drops requests that were withdrawn.
+// more reports whether other requests wait.
+func (c *committer) take() (batch []*request, more bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waiting = slices.DeleteFunc(c.waiting, func(r *request) bool { return r.taken.Load() })
+	if batch, c.waiting = c.waiting, nil; len(batch) > batchSize {
+		batch, c.waiting = split(batch)
+	}
+	return slices.DeleteFunc(batch, func(r *request) bool { return !r.taken.CompareAndSwap(false, true) }), len(c.waiting) > 0
+}
+
+// split selects batchSize of the waiting requests: the oldest ones, and then those with the
+// lowest stage. Each part keeps its order.
+func split(waiting []*request) (batch, rest []*request) {
+	var room [stages]int // how many requests of each stage the batch has, without the oldest
+	for _, r := range waiting[oldestFirst:] {
+		room[r.stage]++
+	}
+	left := batchSize - oldestFirst
+	for at := range room {
+		room[at] = min(room[at], left)
+		left -= room[at]
+	}
+	batch = append(make([]*request, 0, batchSize), waiting[:oldestFirst]...)
+	for _, r := range waiting[oldestFirst:] {
+		if room[r.stage] == 0 {
+			rest = append(rest, r)
+			continue
+		}
+		room[r.stage]--
+		batch = append(batch, r)
+	}
+	return batch, rest
+}
+
+// batch writes queued requests in one transaction. more reports whether other requests
+// wait.
+func (c *committer) batch() (more bool) {
+	batch, more := c.take()
 	if len(batch) == 0 {
-		return
+		return more
 	}
 	told := make([]error, len(batch))
 	if err := c.transact(batch, told); err != nil {
@@ -152,6 +213,7 @@ func (c *committer) batch() {
 	for i, r := range batch {
 		r.done <- told[i]
 	}
+	return more
 }
 
 // transact writes a batch and commits it. It stores the errors of single requests in told.
@@ -167,7 +229,7 @@ func (c *committer) transact(batch []*request, told []error) (err error) {
 			_ = tx.Rollback() // SQLite may have rolled back already
 		}
 	}()
-	w := &writing{Queries: c.store.write.WithTx(tx), tx: tx}
+	w := &writing{Queries: c.store.write.WithTx(tx), store: c.store, tx: tx}
 	accepted := 0
 	for i, r := range batch {
 		if len(batch) == 1 { // a single request is rolled back with the transaction

@@ -54,3 +54,15 @@ func TestApprovalOfARuleWithASecret(t *testing.T) {
 	t.Parallel()
 	backend.RuleWithASecret(t)
 }
+
+// SPEC J-01
+func TestManyRuns(t *testing.T) {
+	t.Parallel()
+	backend.ManyRuns(t)
+}
+
+// SPEC J-08
+func TestRunsOfSubscription(t *testing.T) {
+	t.Parallel()
+	backend.RunsOfSubscription(t)
+}

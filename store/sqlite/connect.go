@@ -138,5 +138,5 @@ func (s *Store) prepare(ctx context.Context) (err error) {
 			return s.unopened(err)
 		}
 	}
-	return nil
+	return s.prepareRunInserts(ctx)
 }

@@ -13,6 +13,9 @@
 // JSON lines. [Store.Backup] copies the file while it is in use. [Store.Prune] removes old
 // sessions. [Store.Check] checks the file. See docs/durability.md for what is durable when.
 //
+// The SQL files in store/internal/table/migrations define the tables. The files in
+// store/internal/table/queries contain most of the queries.
+//
 // # Holders
 //
 // Any number of processes may have the file open. Each process locks its own lock file in a
@@ -26,10 +29,11 @@
 // # Concurrency
 //
 // A Store is safe for concurrent use. One goroutine, the committer, writes with the only
-// writing connection. While it commits, other commits wait. Then it writes all of them in
-// one transaction, so that many sessions share a disk flush. Each commit succeeds or fails
-// on its own. Readers have their own connections, see committed data, and never wait. A
-// listing keeps no connection while the caller handles an element.
+// writing connection. While it commits, other commits wait. Then it writes up to 96 of them
+// in one transaction, so that many sessions share a disk flush. If more wait, turns that
+// have begun go first. Each commit succeeds or fails on its own. Readers have their own
+// connections, see committed data, and never wait. A listing keeps no connection while the
+// caller handles an element.
 //
 // If the context of a waiting commit ends, the commit is withdrawn. If a commit has begun,
 // it is completed, and the caller gets the result.

@@ -171,3 +171,30 @@ func (s *Store) LockFiles() ([]string, error) {
 	files, err := filepath.Glob(filepath.Join(s.lockDir(), "*"))
 	return slices.DeleteFunc(files, func(name string) bool { return filepath.Base(name) == openingLock }), err
 }
+
+// EmptyLog copies the write-ahead log into the database and empties it.
+func (s *Store) EmptyLog(ctx context.Context) error {
+	return s.executeAlone(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+}
+
+// FirstBatch returns how many writes of each stage the first transaction has, if so many
+// wait. The writes that open a session are the oldest, then those that begin a turn.
+func (s *Store) FirstBatch(open, begin, other int) [3]int {
+	c := &committer{store: s}
+	for at, n := range map[stage]int{opens: open, begins: begin, continues: other} {
+		for range n {
+			c.waiting = append(c.waiting, &request{stage: at})
+		}
+	}
+	slices.SortStableFunc(c.waiting, func(a, b *request) int { return int(b.stage - a.stage) })
+	all := len(c.waiting)
+	batch, more := c.take()
+	if more != (all > len(batch)) || len(c.waiting) != all-len(batch) {
+		return [3]int{-1, -1, -1}
+	}
+	var got [3]int
+	for _, r := range batch {
+		got[opens-r.stage]++
+	}
+	return got
+}

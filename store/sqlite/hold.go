@@ -32,7 +32,7 @@ func (s *Store) Open(ctx context.Context, session string) (*belay.Stored, error)
 // returns that holder, and the caller must clean up first.
 func (s *Store) hold(ctx context.Context, session string) (epoch int64, left string, err error) {
 	now := record.Nanos(s.now())
-	err = s.submit(ctx, func(ctx context.Context, w *writing) error {
+	err = s.submitStage(ctx, opens, func(ctx context.Context, w *writing) error {
 		left = ""
 		found, err := w.SessionHold(ctx, session)
 		fresh := errors.Is(err, sql.ErrNoRows)

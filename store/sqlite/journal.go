@@ -33,7 +33,7 @@ func (w *writing) appendRuns(ctx context.Context, rows []table.PutRunParams) err
 	for i := range rows {
 		rows[i].Seq = places[i]
 	}
-	return record.PutRuns(ctx, w.Queries, rows)
+	return w.putRuns(ctx, rows)
 }
 
 // number reserves n positions in the journal.

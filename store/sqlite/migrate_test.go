@@ -31,8 +31,8 @@ func TestMigrateAnOldFile(t *testing.T) {
 
 	s := openFile(t, file, nil)
 	var indexes int
-	if err := s.QueryRow(t.Context(), "SELECT count(*) FROM sqlite_schema WHERE name IN ('runs_subscription', 'runs_phase', 'runs_state', 'runs_job')", &indexes); err != nil || indexes != 4 {
-		t.Errorf("%d of 4 indexes of the second migration are there, %v", indexes, err)
+	if err := s.QueryRow(t.Context(), "SELECT count(*) FROM sqlite_schema WHERE name IN ('runs_block', 'runs_phase', 'runs_state', 'runs_job', 'due_turns_of_agent')", &indexes); err != nil || indexes != 5 {
+		t.Errorf("%d of 5 indexes of later migrations are there, %v", indexes, err)
 	}
 	var session string
 	if err := s.QueryRow(t.Context(), "SELECT session FROM job_keys WHERE id = 'job'", &session); err != nil || session != "demo" {

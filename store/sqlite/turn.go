@@ -59,11 +59,12 @@ func (s *Store) claimTurn(ctx context.Context, filter belay.TurnFilter) (turn be
 	if err := s.overdue(ctx); err != nil {
 		return turn, false, fmt.Errorf("claim a turn: %w", s.explain(record.Cause(ctx, err)))
 	}
-	if ok, err = record.TurnWaits(ctx, s.reader, filter); err != nil || !ok {
+	kinds, err := record.WaitingKinds(ctx, s.reader, filter)
+	if err != nil || len(kinds) == 0 {
 		return turn, false, s.explain(record.Cause(ctx, err))
 	}
 	err = s.submit(ctx, func(ctx context.Context, w *writing) error {
-		turn, ok, err = record.ClaimTurn(ctx, w.tx, s.id, s.now(), filter, "")
+		turn, ok, err = record.ClaimTurn(ctx, w.tx, s.id, s.now(), kinds, "")
 		return err
 	})
 	if err != nil {

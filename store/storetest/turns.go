@@ -409,6 +409,18 @@ var turnRules = []turnRule{
 		s.claim(t, belay.TurnFilter{ExceptOwn: []string{"x"}, ExceptModels: []string{"m"}}, "c")
 		s.claim(t, belay.TurnFilter{}, "a")
 	}},
+	{"the turn that has been due longest comes first, whichever agent and model it has", func(t testing.TB, s *turns) {
+		for i, of := range [][2]string{{"y", "m"}, {"x", ""}, {"y", ""}, {"x", "m"}, {"y", "m"}, {"x", ""}, {"w", "m"}, {"y", ""}} {
+			s.submit(t, fmt.Sprint("s", 7-i), of[0], of[1], "go")
+		}
+		s.claim(t, belay.TurnFilter{ExceptAgents: []string{"y"}}, "s6")
+		s.claim(t, belay.TurnFilter{ExceptAgents: []string{"y", "w"}}, "s4")
+		s.claim(t, belay.TurnFilter{ExceptModels: []string{"m"}, ExceptOwn: []string{"x"}}, "s5")
+		for _, session := range []string{"s7", "s3", "s2", "s1", "s0"} {
+			s.claim(t, belay.TurnFilter{}, session)
+		}
+		s.none(t, belay.TurnFilter{}, "all are claimed")
+	}},
 	{"Changes reports a change, and a missing session is ErrNotFound", func(t testing.TB, s *turns) {
 		ctx, cancel := context.WithTimeout(context.Background(), s.patience)
 		defer cancel()

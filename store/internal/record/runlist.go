@@ -126,8 +126,25 @@ func (q *RunQuery) SQL(columns string) (text string, args []any) {
 	if q.Newest {
 		order = "started DESC, seq DESC"
 	}
-	return "SELECT " + columns + " FROM runs WHERE " + strings.Join(where, " AND ") + " ORDER BY " + order + limit(q.Limit), args
+	with, from := "", "runs"
+	if q.inBlocks() {
+		with, from = blocks, "blocks CROSS JOIN runs"
+		where[0] = "seq / 1024 = n"
+	}
+	return with + "SELECT " + columns + " FROM " + from + " WHERE " + strings.Join(where, " AND ") + " ORDER BY " + order + limit(q.Limit), args
 }
+
+// inBlocks reports whether a listing by subscription searches block by block. It does not
+// if another index finds fewer runs.
+func (q *RunQuery) inBlocks() bool {
+	few := len(q.States) > 0 && !slices.Contains(q.States, hook.Completed)
+	return q.Subscription != "" && q.Session == "" && q.Job == "" && !few
+}
+
+// blocks numbers the blocks of positions that have runs. The index runs_block begins with
+// the number of the block.
+const blocks = "WITH RECURSIVE blocks (n) AS (SELECT max(seq) / 1024 FROM runs" +
+	" UNION ALL SELECT n - 1 FROM blocks WHERE n > (SELECT min(seq) / 1024 FROM runs)) "
 
 // RunColumns are the columns of table.Run, in the order of its fields.
 const RunColumns = "seq, id, changed, holder, subscription, job_handler, version, phase, dispatch, " +

@@ -52,52 +52,82 @@ func Queued(ctx context.Context, q *table.Queries, session string) ([]belay.Queu
 	})
 }
 
-// waitingTurn returns a query for the turn that has been due longest and matches the
-// filter.
-func waitingTurn(filter belay.TurnFilter) (query string, args []any) {
-	query = "SELECT session FROM due_turns WHERE holder = '' AND NOT parked"
-	except := func(column string, words []string) {
+// TurnKind is the agent and the model of a due turn.
+type TurnKind struct{ Agent, Model string }
+
+// waitingKinds lists the agents and models that have due turns. Each step of the recursion
+// finds the next agent and model in the index, however many turns each of them has.
+const waitingKinds = `WITH RECURSIVE kinds (agent, model) AS (
+	SELECT (SELECT agent FROM due_turns WHERE holder = '' AND NOT parked ORDER BY agent, model LIMIT 1),
+		(SELECT model FROM due_turns WHERE holder = '' AND NOT parked ORDER BY agent, model LIMIT 1)
+	UNION ALL
+	SELECT (SELECT d.agent FROM due_turns d WHERE d.holder = '' AND NOT d.parked AND (d.agent, d.model) > (kinds.agent, kinds.model)
+			ORDER BY d.agent, d.model LIMIT 1),
+		(SELECT d.model FROM due_turns d WHERE d.holder = '' AND NOT d.parked AND (d.agent, d.model) > (kinds.agent, kinds.model)
+			ORDER BY d.agent, d.model LIMIT 1)
+	FROM kinds WHERE kinds.agent IS NOT NULL
+)
+SELECT kinds.agent, kinds.model FROM kinds WHERE kinds.agent IS NOT NULL`
+
+// firstOfKind is the due turn of an agent and a model that has been due longest.
+const firstOfKind = " FROM due_turns d WHERE d.holder = '' AND NOT d.parked AND d.agent = kinds.agent AND d.model = kinds.model ORDER BY d.due, d.session LIMIT 1)"
+
+// KindsQuery returns a query for the agents and models with due turns that match the
+// filter. The one whose turn has been due longest comes first.
+func KindsQuery(filter belay.TurnFilter) (query string, args []any) {
+	query = waitingKinds
+	except := func(condition string, words []string) {
 		if len(words) == 0 {
 			return
 		}
-		query += " AND " + column + " NOT IN (?" + strings.Repeat(", ?", len(words)-1) + ")"
+		query += " AND " + condition + " NOT IN (?" + strings.Repeat(", ?", len(words)-1) + ")"
 		for _, word := range words {
 			args = append(args, word)
 		}
 	}
-	except("agent", filter.ExceptAgents)
-	except("model", filter.ExceptModels)
+	except("kinds.agent", filter.ExceptAgents)
+	except("kinds.model", filter.ExceptModels)
 	if len(filter.ExceptOwn) > 0 {
-		query += " AND (model <> '' OR agent NOT IN (?" + strings.Repeat(", ?", len(filter.ExceptOwn)-1) + "))"
-		for _, word := range filter.ExceptOwn {
-			args = append(args, word)
+		except("(kinds.model <> '' OR kinds.agent", filter.ExceptOwn)
+		query += ")"
+	}
+	return query + " ORDER BY (SELECT d.due" + firstOfKind + ", (SELECT d.session" + firstOfKind, args
+}
+
+// WaitingKinds returns the agents and models of the turns that can be claimed. The one
+// whose turn has been due longest comes first.
+func WaitingKinds(ctx context.Context, db Database, filter belay.TurnFilter) ([]TurnKind, error) {
+	query, args := KindsQuery(filter)
+	return Collect(ctx, db, query, args, func(rows *sql.Rows, kind *TurnKind) error { return rows.Scan(&kind.Agent, &kind.Model) })
+}
+
+// ClaimQuery returns the SQL that claims the turn of an agent and a model that has been due
+// longest. lock is appended to the SQL that selects the turn, for databases with concurrent
+// writers.
+func ClaimQuery(lock string) string {
+	return "UPDATE due_turns SET holder = ?, claimed = ?, why = '' WHERE session = (SELECT session FROM due_turns" +
+		" WHERE holder = '' AND NOT parked AND agent = ? AND model = ? ORDER BY due, session LIMIT 1" + lock + ")" +
+		" AND holder = '' RETURNING session, agent, model, due, mark"
+}
+
+// ClaimTurn claims a due turn of the first of these kinds that has one.
+func ClaimTurn(ctx context.Context, db Database, holder string, now time.Time, kinds []TurnKind, lock string) (belay.DueTurn, bool, error) {
+	query := ClaimQuery(lock)
+	for _, kind := range kinds {
+		found, err := Collect(ctx, db, query, []any{holder, Nanos(now), kind.Agent, kind.Model}, func(rows *sql.Rows, turn *belay.DueTurn) error {
+			var due int64
+			err := rows.Scan(&turn.Session, &turn.Agent, &turn.Model, &due, &turn.Mark)
+			turn.Since = Moment(due)
+			return err //nolint:wrapcheck // the store adds context
+		})
+		if err != nil {
+			return belay.DueTurn{}, false, err
+		}
+		if len(found) > 0 {
+			return found[0], true, nil
 		}
 	}
-	return query + " ORDER BY due, session LIMIT 1", args
-}
-
-// TurnWaits reports whether there is a turn to claim. It writes nothing.
-func TurnWaits(ctx context.Context, db Database, filter belay.TurnFilter) (bool, error) {
-	query, args := waitingTurn(filter)
-	found, err := Collect(ctx, db, query, args, func(rows *sql.Rows, session *string) error { return rows.Scan(session) })
-	return len(found) > 0, err
-}
-
-// ClaimTurn claims a due turn, if there is one. lock is appended to the SQL that selects
-// the turn, for databases with concurrent writers.
-func ClaimTurn(ctx context.Context, db Database, holder string, now time.Time, filter belay.TurnFilter, lock string) (belay.DueTurn, bool, error) {
-	query, args := waitingTurn(filter)
-	query = "UPDATE due_turns SET holder = ?, claimed = ?, why = '' WHERE session = (" + query + lock + ") AND holder = '' RETURNING session, agent, model, due, mark"
-	found, err := Collect(ctx, db, query, append([]any{holder, Nanos(now)}, args...), func(rows *sql.Rows, turn *belay.DueTurn) error {
-		var due int64
-		err := rows.Scan(&turn.Session, &turn.Agent, &turn.Model, &due, &turn.Mark)
-		turn.Since = Moment(due)
-		return err //nolint:wrapcheck // the store adds context
-	})
-	if err != nil || len(found) == 0 {
-		return belay.DueTurn{}, false, err
-	}
-	return found[0], true, nil
+	return belay.DueTurn{}, false, nil
 }
 
 // longestWhy is the maximum length of a stored reason for a delay, in bytes.

@@ -145,7 +145,7 @@ type sessionEventsIn struct {
 }
 
 // validPosition matches the positions of events: see belay.Event.Position.
-var validPosition = regexp.MustCompile(`^[0-9]{1,18}(-[0-9]{1,9}|-end-[0-9]{1,18}-[a-z_]{1,40})?$`)
+var validPosition = regexp.MustCompile(`^\d{1,18}(-\d{1,9}|-end-\d{1,18}-[a-z_]{1,40})?$`)
 
 // A source yields the events of a session after a position: stored events of all
 // processes, and events that are not stored, such as deltas, as far as the source has them.

@@ -178,40 +178,43 @@ func listQueue(ctx context.Context, s *Server, q *request, in *sessionIn) (queue
 	return out, err
 }
 
-// abortTurn aborts a turn that this process runs, and ends a turn that is parked or was
-// interrupted.
+// abortTurn aborts the open turn, whichever worker runs it. If this process runs it, it ends at
+// once. Otherwise the request is stored, and the worker that runs the turn reads it within a
+// second. A turn that nobody runs is ended by the worker that claims it next.
 func abortTurn(ctx context.Context, s *Server, q *request, in *sessionIn) (inspect.Session, error) {
 	info, err := s.session(ctx, q, in.Session)
 	if err != nil {
 		return inspect.Session{}, err
 	}
-	by := fmt.Errorf("aborted by %s", q.token.by())
-	switch open := info.State.Turn; {
-	case s.worker != nil && s.worker.Abort(info.ID, by):
+	by, open := q.token.by(), info.State.Turn
+	switch {
+	case s.worker != nil && s.worker.Abort(info.ID, fmt.Errorf("aborted by %s", by)):
+		return readSession(ctx, s, q, in)
 	case open == nil:
 		return inspect.Session{}, problem(http.StatusConflict, codes.TurnNone, "the session has no open turn")
+	case inspect.IsChild(info.ID):
+		return inspect.Session{}, invalid("/session", "the session belongs to a subagent: abort the turn of its parent %s", inspect.ParentOf(info.ID))
 	case info.Held:
-		return inspect.Session{}, problem(http.StatusConflict, codes.TurnElsewhere, "another process runs this turn: send the request to the server that runs it, or stop the worker")
-	case s.worker == nil:
-		return inspect.Session{}, problem(http.StatusConflict, codes.TurnElsewhere, "this server runs no turns, so it cannot end this one: use `belay resume %s --abandon`", info.ID)
-	default:
-		if err := s.abandon(ctx, info); err != nil {
+		load, err := s.store.Load(ctx)
+		if err != nil {
 			return inspect.Session{}, err
 		}
+		ours := func(turn belay.DueTurn) bool { return turn.Session == info.ID }
+		if !slices.ContainsFunc(load.Holders, func(h belay.HolderLoad) bool { return slices.ContainsFunc(h.Turns, ours) }) {
+			return inspect.Session{}, problem(http.StatusConflict, codes.TurnElsewhere, "a process that is not a worker runs this turn, such as belay run: stop it there")
+		}
+	}
+	turn := dueTurn(&info)
+	turn.Abort = by
+	if err := s.store.Requeue(ctx, turn); err != nil {
+		return inspect.Session{}, err
 	}
 	return readSession(ctx, s, q, in)
 }
 
-// abandon ends a turn that no process runs.
-func (s *Server) abandon(ctx context.Context, info belay.SessionInfo) (err error) {
-	agent, err := s.host.Agent(ctx, cmp.Or(info.State.Agent, host.Main))
-	if err != nil {
-		return err
-	}
-	session := agent.Session(info.ID)
-	defer func() { err = errors.Join(err, session.Close(context.WithoutCancel(ctx))) }()
-	_, err = session.Abandon(ctx)
-	return err
+// dueTurn returns the open turn of a session, for the queue.
+func dueTurn(info *belay.SessionInfo) belay.DueTurn {
+	return belay.DueTurn{Session: info.ID, Agent: cmp.Or(info.State.Agent, host.Main), Model: cmp.Or(info.State.Turn.Model, info.State.Model)}
 }
 
 func resumeTurn(ctx context.Context, s *Server, q *request, in *sessionIn) (inspect.Session, error) {
@@ -228,8 +231,7 @@ func resumeTurn(ctx context.Context, s *Server, q *request, in *sessionIn) (insp
 	case inspect.IsChild(info.ID):
 		return inspect.Session{}, invalid("/session", "the session belongs to a subagent: resume its parent %s", inspect.ParentOf(info.ID))
 	}
-	err = s.store.Requeue(ctx, belay.DueTurn{Session: info.ID, Agent: cmp.Or(info.State.Agent, host.Main), Model: cmp.Or(open.Model, info.State.Model)})
-	if err != nil {
+	if err := s.store.Requeue(ctx, dueTurn(&info)); err != nil {
 		return inspect.Session{}, err
 	}
 	return readSession(ctx, s, q, in)

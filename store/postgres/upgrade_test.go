@@ -104,10 +104,10 @@ func take(t testing.TB, s *postgres.Store, taken <-chan engine.Taken, session st
 func TestRollingUpgrade(t *testing.T) {
 	t.Parallel()
 	ctx, dsn := t.Context(), server.Database(t, template)
-	expand := map[string]string{"00009_more.sql": "ALTER TABLE sessions ADD COLUMN mood TEXT NOT NULL DEFAULT '';\nCREATE TABLE moods (id TEXT NOT NULL PRIMARY KEY);"}
+	expand := map[string]string{"00010_more.sql": "ALTER TABLE sessions ADD COLUMN mood TEXT NOT NULL DEFAULT '';\nCREATE TABLE moods (id TEXT NOT NULL PRIMARY KEY);"}
 	contract := map[string]string{
-		"00009_more.sql":          expand["00009_more.sql"],
-		"00010_contract_less.sql": "ALTER TABLE sessions DROP COLUMN watched;\nUPDATE counters SET value = 9 WHERE name = 'oldest';",
+		"00010_more.sql":          expand["00010_more.sql"],
+		"00011_contract_less.sql": "ALTER TABLE sessions DROP COLUMN watched;\nUPDATE counters SET value = 10 WHERE name = 'oldest';",
 	}
 	opts := postgres.Options{Takeover: takeover}
 
@@ -210,7 +210,7 @@ func keepBusy(s *postgres.Store, taken <-chan engine.Taken, enough <-chan struct
 func TestMigrationLetsOthersPass(t *testing.T) {
 	t.Parallel()
 	ctx, dsn := t.Context(), server.Database(t, template)
-	expand := later(t, map[string]string{"00009_more.sql": "ALTER TABLE sessions ADD COLUMN mood TEXT NOT NULL DEFAULT '';"})
+	expand := later(t, map[string]string{"00010_more.sql": "ALTER TABLE sessions ADD COLUMN mood TEXT NOT NULL DEFAULT '';"})
 	opts := postgres.Options{Timeout: 4 * time.Second}
 	old := openDSN(t, dsn, &opts)
 	stored := hold(t, old, "a")

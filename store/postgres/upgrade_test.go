@@ -123,13 +123,13 @@ func TestRollingUpgrade(t *testing.T) {
 	if err := <-busy; err != nil {
 		t.Fatal(err)
 	}
-	if from, to := next.Migrated(); from != 8 || to != 9 {
-		t.Fatalf("the tables were brought from %d to %d, want from 8 to 9", from, to)
+	if from, to := next.Migrated(); from != 9 || to != 10 {
+		t.Fatalf("the tables were brought from %d to %d, want from 9 to 10", from, to)
 	}
 	take(t, old, taken, "old worker, new tables")
 	again := openDSN(t, dsn, &opts) // a restart of an old worker
-	if _, to := again.Migrated(); to != 9 {
-		t.Errorf("an old store sees version %d, want 9", to)
+	if _, to := again.Migrated(); to != 10 {
+		t.Errorf("an old store sees version %d, want 10", to)
 	}
 	closeStore(t, again)
 	newTaken, newStop := worker(t, next)
@@ -170,8 +170,8 @@ func TestRollingUpgrade(t *testing.T) {
 	stop()
 	closeStore(t, old)
 	newest := openDSN(t, dsn, last)
-	if from, to := newest.Migrated(); from != 9 || to != 10 {
-		t.Errorf("the tables were brought from %d to %d, want from 9 to 10", from, to)
+	if from, to := newest.Migrated(); from != 10 || to != 11 {
+		t.Errorf("the tables were brought from %d to %d, want from 10 to 11", from, to)
 	}
 	_, err := postgres.Open(ctx, dsn, &opts)
 	wantError(t, "Open by a version that needs what is gone", err, postgres.ErrNewer, "newer version")

@@ -84,13 +84,16 @@ type TurnStore interface {
 	Changes(ctx context.Context, session string) iter.Seq2[SessionInfo, error]
 }
 
-// RequeueStore is a TurnStore that can queue an open turn.
+// RequeueStore is a TurnStore that can queue an open turn, and pass on requests to abort one.
 type RequeueStore interface {
 	TurnStore
 	// Requeue makes the open turn of a session due, so that a worker resumes it. Unlike
-	// Wake, it also queues a turn that was not queued before. It uses Session, Agent and
-	// Model of turn. It returns ErrNotFound if the session does not exist.
+	// Wake, it also queues a turn that was not queued before. It uses Session, Agent, Model
+	// and Abort of turn. If Abort is set, the worker that runs the turn aborts it, or the one
+	// that claims it next. Requeue returns ErrNotFound if the session does not exist.
 	Requeue(ctx context.Context, turn DueTurn) error
+	// Aborts returns the turns that this store has claimed and should abort.
+	Aborts(ctx context.Context) ([]DueTurn, error)
 }
 
 // Never is a time for Settle: the turn is due only after Wake.
@@ -109,6 +112,8 @@ type DueTurn struct {
 	// reason of the delay, from Settle.
 	Again time.Time `json:"again,omitzero"`
 	Why   string    `json:"why,omitempty"`
+	// Abort is who asked to abort the turn. It is empty if nobody did. See [RequeueStore].
+	Abort string `json:"abort,omitempty"`
 	// Mark changes each time something makes the turn due. [TurnStore.Settle] compares it
 	// to find out whether this happened after the claim.
 	Mark int64 `json:"-"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -63,11 +64,8 @@ func TestEventsOfOtherProcesses(t *testing.T) {
 	want := []belay.EventKind{belay.EventTurnStart, belay.EventModelResponse, belay.EventToolUse, belay.EventToolUseResult, belay.EventModelResponse, belay.EventTurnEnd}
 	stored := func(all []belay.Event) (kept []belay.Event) {
 		for _, e := range all {
-			for _, kind := range want {
-				if e.Kind == kind {
-					kept = append(kept, e)
-					break
-				}
+			if slices.Contains(want, e.Kind) {
+				kept = append(kept, e)
 			}
 		}
 		return kept
@@ -311,5 +309,101 @@ func TestTurnsThatNobodyWatchesSendNothing(t *testing.T) {
 	}
 	if all := <-received; len(all) != 1 {
 		t.Errorf("the other process got %q, want only the message that ends the test", all)
+	}
+}
+
+// A request to abort reaches the worker that runs the turn, also from another process, and a
+// parked turn is ended by the worker that claims it next.
+//
+// SPEC V-02
+func TestAbort(t *testing.T) {
+	t.Parallel()
+	for name, request := range map[string]func(t *testing.T, w *engine.Worker, store belay.RequeueStore){
+		"in the same process": func(t *testing.T, w *engine.Worker, _ belay.RequeueStore) {
+			t.Helper()
+			if w.Abort("nobody", errors.New("x")) || !w.Abort("s", errors.New("aborted by ann")) {
+				t.Error("the worker does not know which turns it runs")
+			}
+		},
+		"from another process": func(t *testing.T, _ *engine.Worker, store belay.RequeueStore) {
+			t.Helper()
+			if err := store.Requeue(t.Context(), belay.DueTurn{Session: "s", Agent: "main", Abort: "ann"}); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := newFile(t)
+			here, there := openFile(t, path), openFile(t, path)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			asked := make(chan struct{}, 1)
+			agent := newAgent(t, model{asked: func(ctx context.Context, _ string) {
+				asked <- struct{}{}
+				<-ctx.Done()
+			}}, belay.Options{Store: here})
+			if _, err := agent.Session("s").Submit(ctx, "a task"); err != nil {
+				t.Fatal(err)
+			}
+			taken := make(chan engine.Taken, 10)
+			worker, err := engine.New(here, engine.Of(agent), &engine.Options{Told: func(one engine.Taken) { taken <- one }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			working, stop := context.WithCancel(ctx)
+			ran := make(chan error, 1)
+			go func() { ran <- worker.Run(working) }()
+			<-asked
+			request(t, worker, there)
+			if one := <-taken; one.Turn == nil || one.Turn.Reason != belay.EndAborted {
+				t.Errorf("the turn ended with %+v, %v, want it aborted", one.Turn, one.Err)
+			}
+			for info, err := range there.Sessions(ctx, belay.SessionFilter{}) {
+				if err != nil || info.State.Turn != nil || info.State.Last != belay.EndAborted || info.State.Ending == nil || info.State.Ending.Why != "aborted by ann" {
+					t.Errorf("the session is stored as %+v, %+v, %v", info.State, info.State.Ending, err)
+				}
+			}
+			stop()
+			if err := <-ran; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A request to abort a turn that no process runs is fulfilled by the worker that claims it.
+//
+// SPEC V-02
+func TestAbortParked(t *testing.T) {
+	t.Parallel()
+	store := openFile(t, "")
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	agent := newAgent(t, model{}, belay.Options{Store: store, Tools: []belay.Tool{tool("wait", func(context.Context, *belay.Invocation) error { return belay.Park("mail") }, nil)}})
+	s := agent.Session("s")
+	if turn, err := s.Turn(ctx, "call wait"); err != nil || turn.Reason != belay.EndParked {
+		t.Fatalf("the turn ended with %+v, %v, want it parked", turn, err)
+	}
+	if err := s.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Requeue(ctx, belay.DueTurn{Session: "s", Agent: "main", Abort: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	taken := make(chan engine.Taken, 10)
+	worker, err := engine.New(store, engine.Of(agent), &engine.Options{Told: func(one engine.Taken) { taken <- one }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	working, stop := context.WithCancel(ctx)
+	ran := make(chan error, 1)
+	go func() { ran <- worker.Run(working) }()
+	if one := <-taken; one.Err != nil || one.Turn == nil || one.Turn.Reason != belay.EndAborted {
+		t.Errorf("the turn ended with %+v, %v, want it aborted", one.Turn, one.Err)
+	}
+	stop()
+	if err := <-ran; err != nil {
+		t.Error(err)
 	}
 }

@@ -102,9 +102,11 @@ func (w *Worker) Run(ctx context.Context) error {
 	working, stopJobs := context.WithCancel(ctx)
 	defer jobs.Wait()
 	defer stopJobs()
-	jobs.Go(func() { w.work(working) })       // ends before Run returns
-	jobs.Go(func() { w.hearAborts(working) }) // likewise
+	jobs.Go(func() { w.work(working) }) // ends before Run returns
 
+	if store, ok := w.store.(belay.RequeueStore); ok {
+		jobs.Go(func() { w.passAborts(working, store) }) // ends before Run returns
+	}
 	yield := make(chan struct{})
 	// A running turn does not end when ctx ends. The worker hands it over to another
 	// worker.
@@ -200,11 +202,15 @@ func (w *Worker) tell(taken Taken) {
 func (w *Worker) take(ctx context.Context, yield <-chan struct{}, due belay.DueTurn, agent *belay.Agent) {
 	taken := Taken{DueTurn: due}
 	s := agent.Session(due.Session)
-	running, abort := context.WithCancelCause(ctx)
-	w.setAbort(due.Session, abort)
-	taken.Turn, taken.Err = s.RunDue(running, &belay.RunDueOptions{Yield: yield})
-	w.setAbort(due.Session, nil)
-	abort(nil)
+	if due.Abort != "" { // somebody asked for it before this worker claimed the turn
+		taken.Turn, taken.Err = s.Abandon(ctx)
+	} else {
+		running, abort := context.WithCancelCause(ctx)
+		w.setAbort(due.Session, abort)
+		taken.Turn, taken.Err = s.RunDue(running, &belay.RunDueOptions{Yield: yield})
+		w.setAbort(due.Session, nil)
+		abort(nil)
+	}
 	if err := s.Close(context.WithoutCancel(ctx)); err != nil {
 		w.opts.Logger.WarnContext(ctx, "cannot close a session", "session", due.Session, "error", err)
 	}
@@ -238,6 +244,29 @@ func (w *Worker) Abort(session string, because error) bool {
 		abort(because)
 	}
 	return abort != nil
+}
+
+// abortPoll is how often a worker looks for requests to abort its turns.
+const abortPoll = time.Second
+
+// passAborts aborts running turns when another process has asked for it.
+func (w *Worker) passAborts(ctx context.Context, store belay.RequeueStore) {
+	for ctx.Err() == nil {
+		rest(ctx, abortPoll)
+		w.mu.Lock()
+		idle := len(w.aborts) == 0
+		w.mu.Unlock()
+		if idle {
+			continue // a worker without turns asks nothing of the store
+		}
+		turns, err := store.Aborts(ctx)
+		if err != nil && ctx.Err() == nil {
+			w.opts.Logger.WarnContext(ctx, "cannot read which turns to abort: retrying", "error", err)
+		}
+		for i := range turns {
+			w.Abort(turns[i].Session, fmt.Errorf("aborted by %s", turns[i].Abort))
+		}
+	}
 }
 
 // find returns the agent with a name. If Agents panics, find returns an error.

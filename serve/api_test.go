@@ -1,6 +1,8 @@
 package serve_test
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -11,7 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/engine"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/host"
 	"github.com/belay-run/belay/serve"
 )
 
@@ -83,9 +87,9 @@ func TestWholeStory(t *testing.T) {
 		t.Errorf("the explanation is %+v", explained)
 	}
 	for _, path := range []string{"/v1/hooks", "/v1/hooks/plan?phase=tool.pre", "/v1/hooks/graph", "/v1/hooks/trust", "/v1/workers", "/v1/skills", "/v1/agents", "/v1/models", "/v1/usage", "/v1/self", "/v1/approvals", "/v1/approvals?all=true", "/v1/sessions/first/queue"} {
-		var any map[string]any
-		w.call("admin", "GET", path, nil, &any)
-		text := fmt.Sprint(any)
+		var listed map[string]any
+		w.call("admin", "GET", path, nil, &listed)
+		text := fmt.Sprint(listed)
 		if want := map[string]string{"/v1/hooks": "project/no-prod", "/v1/hooks/plan?phase=tool.pre": "project/no-prod", "/v1/hooks/graph": "tool.pre project/no-prod", "/v1/skills": "tidy", "/v1/agents": "reviewer", "/v1/usage": "turns:2"}[path]; !strings.Contains(text, want) {
 			t.Errorf("%s has no %q: %s", path, want, text)
 		}
@@ -105,7 +109,7 @@ func TestTurnsThatDoNotEndWell(t *testing.T) {
 	w := newWorld(t, map[string]string{
 		".belay/hooks/quiet.yaml": "hooks:\n  - {id: quiet, phase: user.prompt.submit, action: {deny: do not say this}}\n",
 	}, nil)
-	id := w.newSession("admin")
+	id := w.newSession()
 	blocked := w.turn("admin", id, "this is forbidden")
 	if r := blocked.Result; r.Reason != belay.EndBlocked || !strings.Contains(r.Why, "do not say this") {
 		t.Errorf("a turn that a hook blocks ends with %+v", r)
@@ -138,7 +142,7 @@ func TestAbort(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil, nil)
 	w.model.asked = make(chan string, 1)
-	id := w.newSession("admin")
+	id := w.newSession()
 	w.call("admin", "POST", "/v1/sessions/"+id+"/turns", map[string]any{"text": "block"}, nil)
 	<-w.model.asked
 	w.call("admin", "POST", "/v1/sessions/"+id+"/abort", nil, nil)
@@ -159,6 +163,53 @@ func TestAbort(t *testing.T) {
 	}
 }
 
+// A server without workers aborts a turn that a worker in another process runs, and a parked
+// turn. It refuses to abort a turn of a process that is not a worker.
+//
+// SPEC V-01, V-02
+func TestAbortElsewhere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil, func(_ *host.Options, o *serve.Options) { o.Workers = 0 })
+	w.model.asked = make(chan string, 2)
+	other := openOther(t, w, w.model)
+	worker, err := engine.New(other.store, engine.Of(other.agent), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	working, stop := context.WithCancel(t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- worker.Run(working) }()
+	defer func() {
+		stop()
+		if err := <-ran; err != nil {
+			t.Error(err)
+		}
+	}()
+	state := func(id string) (s session) {
+		w.call("admin", "GET", "/v1/sessions/"+id, nil, &s)
+		return s
+	}
+	id := w.newSession()
+	w.call("admin", "POST", "/v1/sessions/"+id+"/turns", map[string]any{"text": "block"}, nil)
+	<-w.model.asked
+	w.call("admin", "POST", "/v1/sessions/"+id+"/abort", nil, nil)
+	eventually(t, "the worker aborts the turn", func() bool { return state(id).State == "aborted" })
+
+	done := make(chan error, 1)
+	go func() {
+		_, err := other.agent.Session("mine").Turn(t.Context(), "block")
+		done <- err
+	}()
+	<-w.model.asked
+	if p := w.send("admin", "POST", "/v1/sessions/mine/abort", nil, nil).problem(t); p.Status != 409 || p.Code != "turn.elsewhere" {
+		t.Errorf("aborting the turn of a process that is not a worker: %+v", p)
+	}
+	close(w.model.gate)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 // needsApproval makes a turn that needs approval to write a file.
 const needsApproval = `call write {"path": "notes.md", "content": "x"}`
 
@@ -169,7 +220,7 @@ const needsApproval = `call write {"path": "notes.md", "content": "x"}`
 func TestApprovals(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil, strict)
-	id := w.newSession("admin")
+	id := w.newSession()
 	parked := w.turn("admin", id, needsApproval)
 	if r := parked.Result; r.Reason != belay.EndParked || len(r.Approvals) != 1 {
 		t.Fatalf("the turn ends with %+v, want it parked with one approval", r)
@@ -228,7 +279,7 @@ func TestApprovals(t *testing.T) {
 func TestQuestions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil, nil)
-	id := w.newSession("admin")
+	id := w.newSession()
 	parked := w.turn("admin", id, `call ask_user {"question": "Where to?", "options": ["staging", "production"]}`)
 	if len(parked.Result.Approvals) != 1 {
 		t.Fatalf("the turn ends with %+v", parked.Result)
@@ -263,7 +314,7 @@ func TestDocuments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := w.send("", "GET", "/v1/openapi.json", nil, nil); string(got.body) != string(committed) {
+	if got := w.send("", "GET", "/v1/openapi.json", nil, nil); !bytes.Equal(got.body, committed) {
 		t.Error("the OpenAPI document of the server is not openapi.json: run make generate")
 	}
 	page := w.send("", "GET", "/v1/docs", nil, nil)

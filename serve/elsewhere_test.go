@@ -49,7 +49,7 @@ func TestWorkerElsewhere(t *testing.T) {
 	user := t.TempDir()
 	w := newWorld(t, nil, func(h *host.Options, s *serve.Options) { h.UserDir, s.Workers = user, 0 })
 	w.workElsewhere(user)
-	id := w.newSession("admin")
+	id := w.newSession()
 	w.call("admin", "POST", "/v1/sessions/"+id+"/turns", map[string]any{"text": "chatter"}, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

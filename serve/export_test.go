@@ -36,7 +36,7 @@ func (o OperationInfo) Decode(r *http.Request, path func(string) string, limit i
 // CheckResponse returns an error if a response does not match the schema of the operation.
 func (o OperationInfo) CheckResponse(body []byte) error {
 	if o.op.out == nil {
-		if len(strings.TrimSpace(string(body))) > 0 {
+		if strings.TrimSpace(string(body)) != "" {
 			return fmt.Errorf("the operation has no body, and sent %q", body)
 		}
 		return nil

@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -72,8 +73,11 @@ func (m *model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.
 			line = strings.TrimSpace(line)
 			tool, isCall := strings.CutPrefix(line, "call ")
 			if talk, ok := strings.CutPrefix(line, "talk "); ok {
-				var count int
-				fmt.Sscan(talk, &count)
+				count, err := strconv.Atoi(talk)
+				if err != nil {
+					yield(belay.Chunk{}, err)
+					return
+				}
 				for range count {
 					if !yield(belay.Chunk{Text: strings.Repeat("x", 1000)}, nil) {
 						return
@@ -319,10 +323,10 @@ type session struct {
 }
 
 // newSession creates a session.
-func (w *world) newSession(as string) string {
+func (w *world) newSession() string {
 	w.t.Helper()
 	var s session
-	w.call(as, "POST", "/v1/sessions", map[string]any{}, &s)
+	w.call("admin", "POST", "/v1/sessions", map[string]any{}, &s)
 	return s.ID
 }
 
@@ -474,15 +478,20 @@ func eventually(t *testing.T, what string, f func() bool) {
 // newRecorder records the response of a handler.
 func newRecorder() *httptest.ResponseRecorder { return httptest.NewRecorder() }
 
-// openOther opens the store of the world as another process would, and returns an agent that
-// uses it.
-func openOther(t *testing.T, w *world) *belay.Agent {
+// another is what another process has: its own store and agent.
+type another struct {
+	store *sqlite.Store
+	agent *belay.Agent
+}
+
+// openOther opens the store of the world as another process would, with an agent.
+func openOther(t *testing.T, w *world, m *model) another {
 	t.Helper()
 	store, err := sqlite.Open(t.Context(), filepath.Join(w.dir, ".belay", "belay.db"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	agent, err := belay.New(&model{gate: w.model.gate}, &belay.Options{Store: store})
+	agent, err := belay.New(m, &belay.Options{Store: store})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -491,7 +500,7 @@ func openOther(t *testing.T, w *world) *belay.Agent {
 			t.Error(err)
 		}
 	})
-	return agent
+	return another{store, agent}
 }
 
 // again serves the same project with another server.

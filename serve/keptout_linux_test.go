@@ -30,7 +30,7 @@ func shell(command string) string {
 // change the store. Nobody approves its calls here.
 //
 // SPEC V-05
-func TestAgentsAreKeptOut(t *testing.T) {
+func TestAgentsAreKeptOut(t *testing.T) { //nolint:paralleltest // it sets a variable of the environment
 	secretInEnvironment := "belay_" + strings.Repeat("E", 52)
 	t.Setenv("CI_SERVER_ACCESS", secretInEnvironment)
 	for _, mode := range permit.Modes() {
@@ -47,7 +47,7 @@ func TestAgentsAreKeptOut(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			victim := w.newSession("admin")
+			victim := w.newSession()
 			parked := w.turn("admin", victim, `call ask_user {"question": "May I?"}`).Result
 			if len(parked.Approvals) != 1 {
 				t.Fatalf("the turn ends with %+v, want a question", parked)
@@ -86,7 +86,7 @@ func TestAgentsAreKeptOut(t *testing.T) {
 				delete(attempts, "print the token through a variable")
 			}
 			for what, task := range attempts {
-				id := w.newSession("admin")
+				id := w.newSession()
 				w.turn("admin", id, task)
 				said := string(w.send("admin", "GET", "/v1/sessions/"+id+"/messages", nil, nil).body)
 				for name, secret := range map[string]string{"local token": local, "admin token": w.secret["admin"], "token in the environment": secretInEnvironment} {

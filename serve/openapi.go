@@ -173,11 +173,11 @@ func (d *document) component(t reflect.Type) (object, error) {
 	}
 	if defs, ok := schema["$defs"].(object); ok {
 		for def, inner := range defs {
-			d.schemas[def] = opened(inner, t)
+			d.schemas[def] = opened(inner)
 		}
 		delete(schema, "$defs")
 	}
-	d.schemas[name] = opened(schema, t)
+	d.schemas[name] = opened(schema)
 	return reference, nil
 }
 
@@ -202,7 +202,7 @@ func generic(schema any) (object, error) {
 
 // opened makes the schema of a response: later versions may add properties. It also lets
 // references point to the components.
-func opened(value any, t reflect.Type) any {
+func opened(value any) any {
 	switch v := value.(type) {
 	case object:
 		if _, closed := v["additionalProperties"].(object); closed && v["properties"] != nil {
@@ -215,11 +215,11 @@ func opened(value any, t reflect.Type) any {
 			v["$ref"] = strings.Replace(ref, "#/$defs/", "#/components/schemas/", 1)
 		}
 		for key, inner := range v {
-			v[key] = opened(inner, t)
+			v[key] = opened(inner)
 		}
 	case []any:
 		for i := range v {
-			v[i] = opened(v[i], t)
+			v[i] = opened(v[i])
 		}
 	}
 	return value

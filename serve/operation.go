@@ -112,8 +112,7 @@ type place struct {
 // places returns the fields of the input, in order.
 func (o *operation) places() []place {
 	var all []place
-	for i := range o.in.NumField() {
-		f := o.in.Field(i)
+	for f := range o.in.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		at := f.Tag.Get("in")
 		if at == "" {

@@ -13,7 +13,7 @@ import (
 )
 
 // Problem is the body of every error: a problem document as in RFC 9457.
-type Problem struct {
+type Problem struct { //nolint:errname // RFC 9457 calls it a problem
 	// Type is the address of the explanation of Code, on this server.
 	Type   string `json:"type"`
 	Title  string `json:"title"`
@@ -97,5 +97,5 @@ func (p *Problem) send(w http.ResponseWriter) {
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(p) // ignore errors: the client has left
+	_ = json.NewEncoder(w).Encode(p) //nolint:errchkjson // the client has left
 }

@@ -54,7 +54,7 @@ func shown(r *hook.Run, all bool) bool {
 }
 
 // journal returns the journal of the store.
-func (s *Server) journal() (hook.FollowJournal, error) {
+func (s *Server) journal() (hook.FollowJournal, error) { //nolint:ireturn // the store says which
 	journal, ok := s.store.Journal().(hook.FollowJournal)
 	if !ok {
 		return nil, errors.New("the store's records cannot be listed")

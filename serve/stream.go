@@ -144,7 +144,7 @@ type sessionEventsIn struct {
 }
 
 // validPosition matches the positions of events: see belay.Event.Position.
-var validPosition = regexp.MustCompile(`^[0-9]{1,18}(-[0-9]{1,9}|-end-[0-9]{1,18}-[a-z_]{1,40})?$`)
+var validPosition = regexp.MustCompile(`^\d{1,18}(-\d{1,9}|-end-\d{1,18}-[a-z_]{1,40})?$`)
 
 func sessionEvents(ctx context.Context, s *Server, q *request, in *sessionEventsIn) error {
 	info, err := s.session(ctx, q, in.Session)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/engine"
 	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/host"
 	"github.com/belay-run/belay/internal/inspect"
@@ -179,72 +178,43 @@ func listQueue(ctx context.Context, s *Server, q *request, in *sessionIn) (queue
 	return out, err
 }
 
-// abortTurn aborts a turn that this process runs, and ends a turn that is parked or was
-// interrupted.
+// abortTurn aborts the open turn, whichever worker runs it. If this process runs it, it ends at
+// once. Otherwise the request is stored, and the worker that runs the turn reads it within a
+// second. A turn that nobody runs is ended by the worker that claims it next.
 func abortTurn(ctx context.Context, s *Server, q *request, in *sessionIn) (inspect.Session, error) {
 	info, err := s.session(ctx, q, in.Session)
 	if err != nil {
 		return inspect.Session{}, err
 	}
-	by := fmt.Errorf("aborted by %s", q.token.by())
-	switch open := info.State.Turn; {
-	case s.worker != nil && s.worker.Abort(info.ID, by):
+	by, open := q.token.by(), info.State.Turn
+	switch {
+	case s.worker != nil && s.worker.Abort(info.ID, fmt.Errorf("aborted by %s", by)):
+		return readSession(ctx, s, q, in)
 	case open == nil:
 		return inspect.Session{}, problem(http.StatusConflict, codes.TurnNone, "the session has no open turn")
+	case inspect.IsChild(info.ID):
+		return inspect.Session{}, invalid("/session", "the session belongs to a subagent: abort the turn of its parent %s", inspect.ParentOf(info.ID))
 	case info.Held:
-		if err := s.abortElsewhere(ctx, info, by); err != nil {
+		load, err := s.store.Load(ctx)
+		if err != nil {
 			return inspect.Session{}, err
 		}
-	case s.worker == nil:
-		return inspect.Session{}, problem(http.StatusConflict, codes.TurnElsewhere, "this server runs no turns, so it cannot end this one: use `belay resume %s --abandon`", info.ID)
-	default:
-		if err := s.abandon(ctx, info); err != nil {
-			return inspect.Session{}, err
+		ours := func(turn belay.DueTurn) bool { return turn.Session == info.ID }
+		if !slices.ContainsFunc(load.Holders, func(h belay.HolderLoad) bool { return slices.ContainsFunc(h.Turns, ours) }) {
+			return inspect.Session{}, problem(http.StatusConflict, codes.TurnElsewhere, "a process that is not a worker runs this turn, such as belay run: stop it there")
 		}
+	}
+	turn := dueTurn(&info)
+	turn.Abort = by
+	if err := s.store.Requeue(ctx, turn); err != nil {
+		return inspect.Session{}, err
 	}
 	return readSession(ctx, s, q, in)
 }
 
-// abortPatience is how long abortElsewhere waits for the other process.
-const abortPatience = 10 * time.Second
-
-// abortElsewhere asks the worker in another process to abort the turn, and waits for its end.
-func (s *Server) abortElsewhere(ctx context.Context, info belay.SessionInfo, by error) error {
-	silent := problem(http.StatusConflict, codes.TurnElsewhere, "another process runs this turn, and it has not ended the turn within %s: a turn of `belay run` or `belay chat` can be aborted only there", abortPatience)
-	bus, ok := s.store.(belay.BusStore)
-	if !ok {
-		return silent
-	}
-	waiting, cancel := context.WithTimeout(ctx, abortPatience)
-	defer cancel()
-	changes := s.store.Changes(waiting, info.ID)
-	if err := engine.Abort(waiting, bus, info.ID, by.Error()); err != nil {
-		return err
-	}
-	for now, err := range changes {
-		if err != nil {
-			break
-		}
-		if now.State.Turn == nil || now.State.Turn.ID != info.State.Turn.ID {
-			return nil
-		}
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return silent
-}
-
-// abandon ends a turn that no process runs.
-func (s *Server) abandon(ctx context.Context, info belay.SessionInfo) (err error) {
-	agent, err := s.host.Agent(ctx, cmp.Or(info.State.Agent, host.Main))
-	if err != nil {
-		return err
-	}
-	session := agent.Session(info.ID)
-	defer func() { err = errors.Join(err, session.Close(context.WithoutCancel(ctx))) }()
-	_, err = session.Abandon(ctx)
-	return err
+// dueTurn returns the open turn of a session, for the queue.
+func dueTurn(info *belay.SessionInfo) belay.DueTurn {
+	return belay.DueTurn{Session: info.ID, Agent: cmp.Or(info.State.Agent, host.Main), Model: cmp.Or(info.State.Turn.Model, info.State.Model)}
 }
 
 func resumeTurn(ctx context.Context, s *Server, q *request, in *sessionIn) (inspect.Session, error) {
@@ -261,8 +231,7 @@ func resumeTurn(ctx context.Context, s *Server, q *request, in *sessionIn) (insp
 	case inspect.IsChild(info.ID):
 		return inspect.Session{}, invalid("/session", "the session belongs to a subagent: resume its parent %s", inspect.ParentOf(info.ID))
 	}
-	err = s.store.Requeue(ctx, belay.DueTurn{Session: info.ID, Agent: cmp.Or(info.State.Agent, host.Main), Model: cmp.Or(open.Model, info.State.Model)})
-	if err != nil {
+	if err := s.store.Requeue(ctx, dueTurn(&info)); err != nil {
 		return inspect.Session{}, err
 	}
 	return readSession(ctx, s, q, in)

@@ -138,7 +138,7 @@ var table = []Info{
 	{SessionHeld, LevelError, "Another process or request uses the session.", "Wait until its turn has ended."},
 	{TurnNone, LevelError, "The session has no open turn.", "Start a turn."},
 	{TurnParked, LevelError, "The turn is parked.", "Decide its approvals, then resume it, or abort it."},
-	{TurnElsewhere, LevelError, "Another process runs the turn.", "Abort the turn where it runs."},
+	{TurnElsewhere, LevelError, "A process that is not a worker runs the turn.", "Stop the turn there, for example with Ctrl-C in belay run."},
 	{ApprovalDecided, LevelError, "The approval was already decided.", "Read the approval: it says who decided."},
 	{ApprovalHash, LevelError, "The decision does not match the input of the call.", "Read the approval again, and send its hash."},
 	{ApprovalExpired, LevelError, "The approval has expired.", "Resume the turn: the call is denied, and the model may ask again."},

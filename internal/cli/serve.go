@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -65,7 +66,7 @@ func (o *serveOptions) settings(a *app, cmd *cobra.Command) (*config.Loaded, err
 		{"listen", "serve.listen", o.listen},
 		{"host", "serve.hosts", strings.Join(o.hosts, ",")},
 		{"workers", "serve.workers", o.workers},
-		{"trust-proxy", "serve.trust_proxy", fmt.Sprint(o.trustProxy)},
+		{"trust-proxy", "serve.trust_proxy", strconv.FormatBool(o.trustProxy)},
 	} {
 		if cmd.Flags().Changed(f.name) {
 			if err := settings.Override(f.path, f.name, f.word); err != nil {

@@ -108,7 +108,8 @@ func floorOf(ctx context.Context, from *assembly.Assembler, settings *config.Loa
 	if open := info.State.Turn; found && open != nil && open.ID == approval.Turn {
 		policy = open.Policy
 	}
-	return f, f.Of(policy), nil
+	in := f.Of(policy)
+	return f, in, nil
 }
 
 // Advise says what the call of an approval affects, how it would run, and which pattern

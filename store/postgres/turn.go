@@ -240,12 +240,23 @@ func (s *Store) Requeue(ctx context.Context, turn belay.DueTurn) error {
 	if !storable(turn.Session) {
 		return fmt.Errorf("queue the turn of session %q: %w", turn.Session, belay.ErrNotFound)
 	}
-	err := s.submit(ctx, func(ctx context.Context, w *writing) error { return record.Requeue(ctx, w.Queries, &turn, s.now()) })
+	err := s.submit(ctx, func(ctx context.Context, w *writing) error {
+		return record.Requeue(ctx, w.pipe, w.Queries, &turn, s.now())
+	})
 	if err != nil {
 		return fmt.Errorf("queue the turn of session %q: %w", turn.Session, err)
 	}
 	s.ring(ctx, turnChannel, "")
 	return nil
+}
+
+// Aborts returns the turns that this store has claimed and should abort.
+func (s *Store) Aborts(ctx context.Context) ([]belay.DueTurn, error) {
+	turns, err := record.Aborts(ctx, s.bind(s.db), s.id)
+	if err != nil {
+		return nil, fmt.Errorf("read which turns to abort: %w", s.explain(record.Cause(ctx, err)))
+	}
+	return turns, nil
 }
 
 // Load returns the holders with their sessions, and the number of turns that wait.

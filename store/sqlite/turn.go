@@ -146,12 +146,23 @@ func (s *Store) Wake(ctx context.Context, session string) error {
 
 // Requeue makes the open turn of a session due.
 func (s *Store) Requeue(ctx context.Context, turn belay.DueTurn) error {
-	err := s.submit(ctx, func(ctx context.Context, w *writing) error { return record.Requeue(ctx, w.Queries, &turn, s.now()) })
+	err := s.submit(ctx, func(ctx context.Context, w *writing) error {
+		return record.Requeue(ctx, w.tx, w.Queries, &turn, s.now())
+	})
 	if err != nil {
 		return fmt.Errorf("queue the turn of session %q: %w", turn.Session, err)
 	}
 	s.due.broadcast()
 	return nil
+}
+
+// Aborts returns the turns that this store has claimed and should abort.
+func (s *Store) Aborts(ctx context.Context) ([]belay.DueTurn, error) {
+	turns, err := record.Aborts(ctx, s.reader, s.id)
+	if err != nil {
+		return nil, fmt.Errorf("read which turns to abort: %w", s.explain(record.Cause(ctx, err)))
+	}
+	return turns, nil
 }
 
 // Load returns the holders with their sessions, and the number of turns that wait.

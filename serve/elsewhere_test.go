@@ -67,8 +67,8 @@ func TestWorkerElsewhere(t *testing.T) {
 	var s struct {
 		State string `json:"state"`
 	}
-	w.call("admin", "GET", "/v1/sessions/"+id, nil, &s)
-	if s.State != string(belay.EndAborted) {
-		t.Errorf("after the abort the session is %q", s.State)
-	}
+	eventually(t, "the turn is aborted", func() bool {
+		w.call("admin", "GET", "/v1/sessions/"+id, nil, &s)
+		return s.State == string(belay.EndAborted)
+	})
 }

@@ -190,7 +190,9 @@ func inlineGrowth() (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return ratio(hundred, ten) / 10, nil
+	figure := ratio(hundred, ten) / 10
+	compared = notes{compared.median / 10, compared.cpu / 10}
+	return figure, nil
 }
 
 // goroutineLoop is the floor of a handler that can be abandoned. It is a handwritten loop

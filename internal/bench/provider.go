@@ -59,7 +59,7 @@ func providerPromises() []promise {
 		p := &providers[i]
 		all = append(all,
 			promise{p.name + "-overhead-us", 200, p.turnOverhead},
-			promise{p.name + "-overhead", 1.1, p.ratio},
+			promise{p.name + "-overhead", 1.5, p.ratio},
 			promise{p.name + "-first-token-us", 1000, p.firstToken},
 			promise{p.name + "-thousand-turns", 1.2, p.thousandTurns},
 		)

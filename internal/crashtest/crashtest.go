@@ -38,8 +38,8 @@ const (
 // patience is the timeout of a child, so that a test cannot hang.
 const patience = 3 * time.Minute
 
-// If this process is a child, Child runs the child's part and exits. Otherwise it returns
-// at once. Call it first in TestMain.
+// Child runs the child's part and exits, if this process is a child. Otherwise it returns at
+// once. Call it first in TestMain.
 func Child(open Open) {
 	dir := os.Getenv(childDir)
 	if dir == "" {

@@ -49,10 +49,12 @@ func typedAnswer[T any](ctx context.Context, s *Session, how func(*turn) EndReas
 	var value T
 	wanted, decode, err := wantedAnswer[T]()
 	if err != nil {
-		return value, nil, fmt.Errorf("answer: %w", err)
+		err = fmt.Errorf("answer: %w", err)
+		return value, notBegun(err), err
 	}
 	if s.agent.tools.Load().byName[finalAnswer] != nil {
-		return value, nil, fmt.Errorf("answer: the agent already has a tool with the reserved name %q: rename that tool", finalAnswer)
+		err := fmt.Errorf("answer: the agent already has a tool with the reserved name %q: rename that tool", finalAnswer)
+		return value, notBegun(err), err
 	}
 	by := "" // who replied instead of the model
 	turn, err := s.take(ctx, func(t *turn) EndReason {
@@ -73,6 +75,9 @@ func typedAnswer[T any](ctx context.Context, s *Session, how func(*turn) EndReas
 		}
 		return value, turn, fmt.Errorf("%w: %s replied instead of the model: %q; the whole reply is in Turn.Text", ErrNoAnswer, by, text)
 	default:
+		if turn.Reason == EndTurn {
+			return value, turn, fmt.Errorf("%w: the model answered in text and never called %s; the text is in Turn.Text", ErrNoAnswer, finalAnswer)
+		}
 		return value, turn, fmt.Errorf("%w: its end reason is %s", ErrNoAnswer, turn.Reason)
 	}
 	if value, err = decode(turn.Answer); err != nil {

@@ -82,7 +82,8 @@ func (s *Session) Run(ctx context.Context, text string, parts ...Part) iter.Seq2
 }
 
 // Turn runs a turn and returns when the turn is over. It returns an error if the runtime
-// failed or the turn was aborted. Even then it returns the turn.
+// failed or the turn was aborted. Even then it returns a turn. The turn has no ID if it could
+// not begin, for example because of ErrBusy.
 func (s *Session) Turn(ctx context.Context, text string, parts ...Part) (*Turn, error) {
 	return s.take(ctx, func(t *turn) EndReason { return t.user(text, parts) })
 }
@@ -115,6 +116,9 @@ func Await(stream iter.Seq2[Event, error]) (*Turn, error) {
 	var end *Turn
 	for event, err := range stream {
 		if err != nil {
+			if end == nil {
+				end = notBegun(err)
+			}
 			return end, err
 		}
 		if event.End != nil && event.Depth == 0 {

@@ -18,11 +18,14 @@ var errLeft = errors.New("the caller left the stream of events")
 func (s *Session) take(ctx context.Context, how func(*turn) EndReason) (*Turn, error) {
 	t, err := s.newTurn(ctx)
 	if err != nil {
-		return nil, err
+		return notBegun(err), err
 	}
 	t.run(how)
 	return t.end.result, t.end.result.err
 }
+
+// notBegun returns the result of a turn that could not begin.
+func notBegun(err error) *Turn { return &Turn{Reason: EndError, Why: err.Error(), err: err} }
 
 // stream runs a turn and yields its events as they happen.
 func (s *Session) stream(ctx context.Context, how func(*turn) EndReason) iter.Seq2[Event, error] {

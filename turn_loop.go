@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/hook/codes"
@@ -61,13 +63,13 @@ func (t *turn) user(text string, parts []Part) EndReason {
 	return t.steps()
 }
 
-// endInterrupted ends an earlier turn that was interrupted. Its calls without results get
-// results that report the interruption.
+// endInterrupted ends an earlier turn that was interrupted, or that waits only for approvals
+// that have expired. Its calls without results get results that say so.
 func (t *turn) endInterrupted() EndReason {
 	switch open := t.session.state.Turn; {
 	case open == nil:
 		return ""
-	case open.Parked:
+	case open.Parked && !t.hasExpired():
 		return t.fail(ErrParked)
 	default:
 		if err := t.abandon(); err != nil {
@@ -76,6 +78,27 @@ func (t *turn) endInterrupted() EndReason {
 		t.fireEndPhases(cmp.Or(t.state.Ended, EndAborted))
 		return ""
 	}
+}
+
+// hasExpired reports whether the parked turn waits only for approvals that have expired.
+// Nobody can decide about them any more. It reads the store, because another process may
+// have stored a decision.
+func (t *turn) hasExpired() bool {
+	if t.reopen() != nil || t.session.state.Turn == nil || t.session.underway == nil {
+		return false
+	}
+	waits := false
+	for _, c := range t.session.underway.calls {
+		if c.State != CallParked || c.Result != nil {
+			continue
+		}
+		at := slices.IndexFunc(t.session.underway.asked, func(a Approval) bool { return a.ID == c.Wait })
+		if at < 0 || t.session.underway.asked[at].Decided != nil || !t.session.underway.asked[at].expired(time.Now()) {
+			return false
+		}
+		waits = true
+	}
+	return waits
 }
 
 // steps runs steps until the turn is over.

@@ -196,8 +196,6 @@ func (s *storedWatch) pass(e *Event) error {
 		s.at.ended = "" // a parked turn continues
 	case EventTurnEnd:
 		s.at.ended = endMark(e.turns, e.End.Reason)
-	default:
-		s.at.ended = ""
 	}
 	s.send(*e)
 	return nil

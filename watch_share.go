@@ -53,6 +53,7 @@ func (es *Events) Share(ctx context.Context, store BusStore) {
 		sh.receive(message)
 	}
 	cancel()
+	working.Wait() // announce also changes the relays
 	es.mu.Lock()
 	es.share = nil
 	relays := sh.relays
@@ -60,7 +61,6 @@ func (es *Events) Share(ctx context.Context, store BusStore) {
 	for _, w := range relays {
 		es.remove(w)
 	}
-	working.Wait()
 	sh.sending.Wait()
 }
 
@@ -275,7 +275,7 @@ func (sh *sharing) deliver(shared *sharedEvents) {
 			one := &shared.Events[i]
 			e := one.Event
 			e.stored, e.turns, e.unstored = one.Stored, one.Turns, one.Unstored
-			w.put(&e, true)
+			w.put(&e, w.lossless) // a watcher that is too slow misses events; a lossless one gets all
 		}
 	}
 }

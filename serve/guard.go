@@ -27,6 +27,9 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	}))
 	inner := cross.Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		control := http.NewResponseController(w)
+		_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // ignore errors: tests use writers without deadlines
+		_ = control.SetWriteDeadline(time.Now().Add(bodyTimeout))
 		for name, value := range headers {
 			w.Header().Set(name, value)
 		}

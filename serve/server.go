@@ -149,8 +149,6 @@ func (s *Server) serve(op *operation, w http.ResponseWriter, r *http.Request) {
 		}
 	}()
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // ignore errors: tests use writers without deadlines
-	_ = control.SetWriteDeadline(time.Now().Add(bodyTimeout))
 	token, p := s.authenticate(r)
 	if p != nil {
 		p.send(w)

@@ -49,7 +49,15 @@ func (s *Server) streamEvents(ctx context.Context, q *request, produce func(ctx 
 	ctx, cancel := context.WithCancel(ctx)
 	frames, done := make(chan frame), make(chan error, 1)
 	go func() { // ends before this function returns
-		done <- produce(ctx, func(f frame) bool {
+		var err error
+		defer func() {
+			if p := recover(); p != nil {
+				s.log.ErrorContext(ctx, "panic while sending events", "operation", q.op.id, "panic", p)
+				err = errors.New("panic")
+			}
+			done <- err
+		}()
+		err = produce(ctx, func(f frame) bool {
 			select {
 			case frames <- f:
 				return true

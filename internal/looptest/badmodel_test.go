@@ -259,7 +259,7 @@ func TestATurnThatWaitsIsAborted(t *testing.T) {
 		waiting, give := context.WithCancelCause(t.Context())
 		enough := errors.New("enough")
 		give(enough)
-		if turn, err := s.Turn(waiting, "b"); turn != nil || !errors.Is(err, enough) {
+		if turn, err := s.Turn(waiting, "b"); turn.ID != "" || !errors.Is(err, enough) {
 			t.Errorf("the turn that waited: %+v, %v", turn, err)
 		}
 		stop()
@@ -278,7 +278,7 @@ func TestATurnAfterClose(t *testing.T) {
 	if err := s.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if turn, err := s.Turn(t.Context(), "b"); turn != nil || !errors.Is(err, belay.ErrClosed) {
+	if turn, err := s.Turn(t.Context(), "b"); turn.ID != "" || turn.Reason != belay.EndError || !errors.Is(err, belay.ErrClosed) {
 		t.Errorf("a turn after close: %+v, %v", turn, err)
 	}
 	if all := take(s.Run(t.Context(), "b")); !errors.Is(all.err, belay.ErrClosed) || len(all.events) > 0 {

@@ -41,6 +41,7 @@ func (s *Store) Broadcasts(ctx context.Context) iter.Seq[string] {
 			return
 		}
 		defer s.working.Done()
+		defer box.close()
 		stop := make(chan struct{})
 		defer close(stop)
 		go func() { // ends with the loop

@@ -40,6 +40,9 @@ func (s *Store) openMailbox() (*mailbox, error) {
 		if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, fmt.Errorf("mailbox: %w", err)
 		}
+		if err := checkMailboxes(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
 		conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 		switch {
 		case err == nil:
@@ -48,6 +51,20 @@ func (s *Store) openMailbox() (*mailbox, error) {
 			return nil, fmt.Errorf("mailbox: %w", err)
 		}
 	}
+}
+
+// checkMailboxes returns an error if the directory is not one that Belay has made: a link may
+// lead to files of the user, and others must not write into the directory.
+func checkMailboxes(dir string) error {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return fmt.Errorf("mailbox: %w", err)
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 || !ok || int(owner.Uid) != os.Geteuid() {
+		return fmt.Errorf("mailbox: %s is not a directory that only this user can use: remove it", dir)
+	}
+	return nil
 }
 
 // receive waits for the next message of another process. It returns false when the mailbox
@@ -76,15 +93,22 @@ func (m *mailbox) close() {
 // sendAll sends a message to all mailboxes. It removes the sockets of processes that have
 // ended. It drops the message for a receiver that is too slow.
 func (s *Store) sendAll(message string) error {
-	boxes, err := os.ReadDir(s.mailboxes())
+	err := checkMailboxes(s.mailboxes())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("broadcast: %w", err)
 	}
+	boxes, err := os.ReadDir(s.mailboxes())
+	if err != nil {
+		return fmt.Errorf("broadcast: %w", err)
+	}
 	data := []byte(s.id + " " + message)
 	for _, box := range boxes {
+		if box.Type() != fs.ModeSocket {
+			continue
+		}
 		path := filepath.Join(s.mailboxes(), box.Name())
 		conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"})
 		if errors.Is(err, syscall.ECONNREFUSED) {

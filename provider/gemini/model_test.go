@@ -188,7 +188,7 @@ func TestCheckTools(t *testing.T) {
 		}
 	}
 	err := model.CheckTools([]belay.ToolDeclaration{{Name: "look", InputSchema: json.RawMessage(`[]`)}, {}, {Name: "wait", InputSchema: json.RawMessage(`{`)}})
-	for _, want := range []string{`tool "look": `, `tool "": it has no name`, `tool "wait": `} {
+	for _, want := range []string{`tool "look": `, `tool "": the tool has no name`, `tool "wait": `} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("several bad tools: got %v, want %q", err, want)
 		}

@@ -138,7 +138,7 @@ func (s *Store) hearUntilCut(ctx context.Context) error {
 	if err := s.soon(ctx, func(ctx context.Context) error { return conn.QueryRow(ctx, "SELECT current_schema()").Scan(&schema) }); err != nil {
 		return err
 	}
-	for _, channel := range []string{turnChannel, sessionChannel, busChannel} {
+	for _, channel := range []string{busChannel, turnChannel, sessionChannel} {
 		if err := s.soon(ctx, func(ctx context.Context) error {
 			_, err := conn.Exec(ctx, "LISTEN "+channel)
 			return err //nolint:wrapcheck // it is logged

@@ -30,10 +30,10 @@ func shell(command string) string {
 // change the store. Nobody approves its calls here.
 //
 // SPEC V-05
-func TestAgentsAreKeptOut(t *testing.T) { //nolint:paralleltest // it sets a variable of the environment
+func TestAgentsAreKeptOut(t *testing.T) {
 	secretInEnvironment := "belay_" + strings.Repeat("E", 52)
 	t.Setenv("CI_SERVER_ACCESS", secretInEnvironment)
-	for _, mode := range permit.Modes() {
+	for _, mode := range permit.Modes() { //nolint:paralleltest // the test sets a variable of the environment
 		t.Run(mode.Name, func(t *testing.T) {
 			w := newWorld(t, nil, func(h *host.Options, _ *serve.Options) {
 				h.Environ = []string{"CI_SERVER_ACCESS=" + secretInEnvironment}

@@ -40,8 +40,8 @@ Every request needs a token: "belay token create" makes one. On a loopback addre
 this user. /v1/docs has the reference of the API.
 SIGTERM or Ctrl-C: it takes no new turns, hands over running turns at the end of their steps, and ends the event streams.`,
 		Example: `  belay serve
-  curl -H "Authorization: Bearer $(cat ~/.config/belay/tokens/local.secret)" http://127.0.0.1:7717/v1/sessions
-  belay --store postgres://belay@db.example/belay serve --workers 0 --listen 10.0.0.5:7717 --host belay.example.com`,
+  belay serve --host belay.example.com --trust-proxy
+  belay --store postgres://belay@db.example/belay serve --workers 0`,
 		Args: arguments(0, 0, "serve takes flags only"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serveAPI(cmd, &o) },
 	}

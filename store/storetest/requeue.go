@@ -13,87 +13,94 @@ import (
 // methods. open returns an empty store. Clean up with t.Cleanup.
 func TestRequeue(t *testing.T, open func(t testing.TB) belay.RequeueStore) {
 	t.Helper()
-	claim := func(t testing.TB, s belay.RequeueStore) belay.DueTurn {
-		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), turnPatience)
-		defer cancel()
-		due, err := s.Claim(ctx, belay.TurnFilter{})
-		if err != nil {
-			t.Fatalf("no turn is due: %v", err)
-		}
-		return due
-	}
-	aborts := func(t testing.TB, s belay.RequeueStore) []belay.DueTurn {
-		t.Helper()
-		all, err := s.Aborts(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return all
-	}
-	for _, r := range []struct {
-		name  string
-		check func(t testing.TB, s belay.RequeueStore)
-	}{
-		{"a session that does not exist is not queued", func(t testing.TB, s belay.RequeueStore) {
-			t.Helper()
-			if err := s.Requeue(t.Context(), belay.DueTurn{Session: "nobody", Agent: "main"}); !errors.Is(err, belay.ErrNotFound) {
-				t.Errorf("Requeue returns %v, want ErrNotFound", err)
-			}
-		}},
-		{"a session that was not queued is due", func(t testing.TB, s belay.RequeueStore) {
-			t.Helper()
-			makeSession(t, s)
-			if err := s.Requeue(t.Context(), belay.DueTurn{Session: "a", Agent: "reviewer", Model: "big"}); err != nil {
-				t.Fatal(err)
-			}
-			if due := claim(t, s); due.Session != "a" || due.Agent != "reviewer" || due.Model != "big" || due.Abort != "" {
-				t.Errorf("the claimed turn is %+v", due)
-			}
-		}},
-		{"a request to abort reaches the store that has claimed the turn", func(t testing.TB, s belay.RequeueStore) {
-			t.Helper()
-			makeSession(t, s)
-			if err := s.Requeue(t.Context(), belay.DueTurn{Session: "a", Agent: "main"}); err != nil {
-				t.Fatal(err)
-			}
-			due := claim(t, s)
-			if all := aborts(t, s); len(all) != 0 {
-				t.Errorf("before the request there are %+v", all)
-			}
-			if err := s.Requeue(t.Context(), belay.DueTurn{Session: "a", Agent: "main", Abort: "ann"}); err != nil {
-				t.Fatal(err)
-			}
-			if all := aborts(t, s); len(all) != 1 || all[0].Session != "a" || all[0].Abort != "ann" {
-				t.Errorf("the turns to abort are %+v, want that of session a, by ann", all)
-			}
-			if err := s.Settle(t.Context(), due, time.Time{}); err != nil {
-				t.Fatal(err)
-			}
-			if again := claim(t, s); again.Abort != "" {
-				t.Errorf("the next turn is claimed as %+v, want it without the request of the one before", again)
-			}
-		}},
-		{"a request to abort waits for the next claim", func(t testing.TB, s belay.RequeueStore) {
-			t.Helper()
-			makeSession(t, s)
-			if err := s.Requeue(t.Context(), belay.DueTurn{Session: "a", Agent: "main", Abort: "ann"}); err != nil {
-				t.Fatal(err)
-			}
-			due := claim(t, s)
-			if due.Abort != "ann" {
-				t.Errorf("the claimed turn is %+v, want it with the request", due)
-			}
-			if err := s.Settle(t.Context(), due, time.Now().Add(-time.Second)); err != nil {
-				t.Fatal(err)
-			}
-			if due := claim(t, s); due.Abort != "ann" {
-				t.Errorf("after a hand-over the turn is %+v, want it with the request", due)
-			}
-		}},
-	} {
+	for _, r := range requeueRules {
 		t.Run(r.name, func(t *testing.T) { r.check(t, open(t)) })
 	}
+}
+
+// requeueRules are the requirements for a RequeueStore.
+var requeueRules = []struct {
+	name  string
+	check func(t testing.TB, s belay.RequeueStore)
+}{
+	{"a session that does not exist is not queued", func(t testing.TB, s belay.RequeueStore) {
+		t.Helper()
+		if err := s.Requeue(t.Context(), belay.DueTurn{Session: "nobody", Agent: "main"}); !errors.Is(err, belay.ErrNotFound) {
+			t.Errorf("Requeue returns %v, want ErrNotFound", err)
+		}
+	}},
+	{"a session that was not queued is due", func(t testing.TB, s belay.RequeueStore) {
+		t.Helper()
+		makeSession(t, s)
+		if err := s.Requeue(t.Context(), belay.DueTurn{Session: "a", Agent: "reviewer", Model: "big"}); err != nil {
+			t.Fatal(err)
+		}
+		if due := claimNow(t, s); due.Session != "a" || due.Agent != "reviewer" || due.Model != "big" || due.Abort != "" {
+			t.Errorf("the claimed turn is %+v", due)
+		}
+	}},
+	{"a request to abort reaches the store that has claimed the turn", func(t testing.TB, s belay.RequeueStore) {
+		t.Helper()
+		makeSession(t, s)
+		if err := s.Requeue(t.Context(), belay.DueTurn{Session: "a", Agent: "main"}); err != nil {
+			t.Fatal(err)
+		}
+		due := claimNow(t, s)
+		if all := abortsOf(t, s); len(all) != 0 {
+			t.Errorf("before the request there are %+v", all)
+		}
+		if err := s.Requeue(t.Context(), belay.DueTurn{Session: "a", Agent: "main", Abort: "ann"}); err != nil {
+			t.Fatal(err)
+		}
+		if all := abortsOf(t, s); len(all) != 1 || all[0].Session != "a" || all[0].Abort != "ann" {
+			t.Errorf("the turns to abort are %+v, want that of session a, by ann", all)
+		}
+		if err := s.Settle(t.Context(), due, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		if again := claimNow(t, s); again.Abort != "" {
+			t.Errorf("the next turn is claimed as %+v, want it without the request of the one before", again)
+		}
+	}},
+	{"a request to abort waits for the next claim", func(t testing.TB, s belay.RequeueStore) {
+		t.Helper()
+		makeSession(t, s)
+		if err := s.Requeue(t.Context(), belay.DueTurn{Session: "a", Agent: "main", Abort: "ann"}); err != nil {
+			t.Fatal(err)
+		}
+		due := claimNow(t, s)
+		if due.Abort != "ann" {
+			t.Errorf("the claimed turn is %+v, want it with the request", due)
+		}
+		if err := s.Settle(t.Context(), due, time.Now().Add(-time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if due := claimNow(t, s); due.Abort != "ann" {
+			t.Errorf("after a hand-over the turn is %+v, want it with the request", due)
+		}
+	}},
+}
+
+// claimNow claims the turn that is due.
+func claimNow(t testing.TB, s belay.RequeueStore) belay.DueTurn {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), turnPatience)
+	defer cancel()
+	due, err := s.Claim(ctx, belay.TurnFilter{})
+	if err != nil {
+		t.Fatalf("no turn is due: %v", err)
+	}
+	return due
+}
+
+// abortsOf returns the turns that the store should abort.
+func abortsOf(t testing.TB, s belay.RequeueStore) []belay.DueTurn {
+	t.Helper()
+	all, err := s.Aborts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 // makeSession makes the session "a".

@@ -37,8 +37,9 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// patience is how long a test waits for something that must happen.
-const patience = time.Minute
+// patience is how long a test waits for something that must happen. It is long, because the
+// machine may be busy.
+const patience = 3 * time.Minute
 
 // model is a model whose answer depends only on the transcript, so that every process gives
 // the same answer. The last user message says what to do, in lines:

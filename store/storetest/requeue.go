@@ -18,38 +18,6 @@ func TestRequeue(t *testing.T, open func(t testing.TB) belay.RequeueStore) {
 	}
 }
 
-// makeSession makes the session "a".
-func makeSession(t testing.TB, s belay.RequeueStore) {
-	t.Helper()
-	stored, err := s.Open(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Release(t.Context(), "a", stored.Epoch); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func claimAny(t testing.TB, s belay.RequeueStore) belay.DueTurn {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), turnPatience)
-	defer cancel()
-	due, err := s.Claim(ctx, belay.TurnFilter{})
-	if err != nil {
-		t.Fatalf("no turn is due: %v", err)
-	}
-	return due
-}
-
-func abortsOf(t testing.TB, s belay.RequeueStore) []belay.DueTurn {
-	t.Helper()
-	all, err := s.Aborts(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
-
 // requeueRules are the requirements for a RequeueStore.
 var requeueRules = []struct {
 	name  string
@@ -67,7 +35,7 @@ var requeueRules = []struct {
 		if err := s.Requeue(t.Context(), belay.DueTurn{Session: "a", Agent: "reviewer", Model: "big"}); err != nil {
 			t.Fatal(err)
 		}
-		if due := claimAny(t, s); due.Session != "a" || due.Agent != "reviewer" || due.Model != "big" || due.Abort != "" {
+		if due := claimNow(t, s); due.Session != "a" || due.Agent != "reviewer" || due.Model != "big" || due.Abort != "" {
 			t.Errorf("the claimed turn is %+v", due)
 		}
 	}},
@@ -77,7 +45,7 @@ var requeueRules = []struct {
 		if err := s.Requeue(t.Context(), belay.DueTurn{Session: "a", Agent: "main"}); err != nil {
 			t.Fatal(err)
 		}
-		due := claimAny(t, s)
+		due := claimNow(t, s)
 		if all := abortsOf(t, s); len(all) != 0 {
 			t.Errorf("before the request there are %+v", all)
 		}
@@ -90,7 +58,7 @@ var requeueRules = []struct {
 		if err := s.Settle(t.Context(), due, time.Time{}); err != nil {
 			t.Fatal(err)
 		}
-		if again := claimAny(t, s); again.Abort != "" {
+		if again := claimNow(t, s); again.Abort != "" {
 			t.Errorf("the next turn is claimed as %+v, want it without the request of the one before", again)
 		}
 	}},
@@ -100,15 +68,49 @@ var requeueRules = []struct {
 		if err := s.Requeue(t.Context(), belay.DueTurn{Session: "a", Agent: "main", Abort: "ann"}); err != nil {
 			t.Fatal(err)
 		}
-		due := claimAny(t, s)
+		due := claimNow(t, s)
 		if due.Abort != "ann" {
 			t.Errorf("the claimed turn is %+v, want it with the request", due)
 		}
 		if err := s.Settle(t.Context(), due, time.Now().Add(-time.Second)); err != nil {
 			t.Fatal(err)
 		}
-		if due := claimAny(t, s); due.Abort != "ann" {
+		if due := claimNow(t, s); due.Abort != "ann" {
 			t.Errorf("after a hand-over the turn is %+v, want it with the request", due)
 		}
 	}},
+}
+
+// claimNow claims the turn that is due.
+func claimNow(t testing.TB, s belay.RequeueStore) belay.DueTurn {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), turnPatience)
+	defer cancel()
+	due, err := s.Claim(ctx, belay.TurnFilter{})
+	if err != nil {
+		t.Fatalf("no turn is due: %v", err)
+	}
+	return due
+}
+
+// abortsOf returns the turns that the store should abort.
+func abortsOf(t testing.TB, s belay.RequeueStore) []belay.DueTurn {
+	t.Helper()
+	all, err := s.Aborts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// makeSession makes the session "a".
+func makeSession(t testing.TB, s belay.RequeueStore) {
+	t.Helper()
+	stored, err := s.Open(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Release(t.Context(), "a", stored.Epoch); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -107,7 +107,7 @@ PROCESSES := ./cmd/belay ./engine/internal/fleet ./internal/crashtest ./internal
 
 .PHONY: race
 race: compiler screen confinement database languages ## all tests under the race detector, but for those that start many processes
-	@CGO_ENABLED=1 go test -race $$(go list ./... | grep -vxF "$$(go list $(PROCESSES))")
+	@CGO_ENABLED=1 go test -race -timeout 20m $$(go list ./... | grep -vxF "$$(go list $(PROCESSES))")
 
 .PHONY: processes
 processes: confinement database ## the tests that start many processes, or kill them

@@ -123,11 +123,15 @@ func (a *Agent) unregisterForGood(ctx context.Context) error {
 }
 
 // spareExtensions makes sure that closing this agent does not close extensions that another
-// agent will use.
-func (a *Agent) spareExtensions(others []Extension) {
+// agent will use. It reports false if Close has already closed them.
+func (a *Agent) spareExtensions(others []Extension) bool {
 	a.registration.mu.Lock()
 	defer a.registration.mu.Unlock()
+	if a.registration.closed {
+		return false
+	}
 	a.registration.spare = others
+	return true
 }
 
 // reclaimExtensions undoes spareExtensions, because the other agent could not be made. If

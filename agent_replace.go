@@ -27,7 +27,9 @@ func (a *Agent) Replace(ctx context.Context, model Model, opts *Options) (*Agent
 		a.leaving.Store(false)
 		return nil, fmt.Errorf("replace agent %q: %w", a.opts.Name, err)
 	}
-	a.spareExtensions(next.opts.Extensions)
+	if !a.spareExtensions(next.opts.Extensions) {
+		return nil, fmt.Errorf("replace agent %q: %w", a.opts.Name, ErrClosed)
+	}
 	if err = a.drain(ctx); err == nil {
 		err = a.unregister(ctx, a.composed.Load().extensions)
 	}

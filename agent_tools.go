@@ -58,6 +58,14 @@ func ownerText(owner string) string {
 	return fmt.Sprintf("extension %q", owner)
 }
 
+// fromText says where two tools with the same name come from.
+func fromText(one, other string) string {
+	if one == other {
+		return "both come from " + ownerText(one)
+	}
+	return "one comes from " + ownerText(one) + ", the other from " + ownerText(other)
+}
+
 func (a *Agent) bind(composed *composition, t Tool, owner string) (*boundTool, error) {
 	if t == nil {
 		return nil, errors.New("a tool is nil")
@@ -221,7 +229,7 @@ func (a *Agent) withTools(added []*boundTool) (*toolset, error) {
 	var problems []error
 	for _, b := range added {
 		if other := cmp.Or(now.byName[b.name], have[b.name]); other != nil {
-			problems = append(problems, fmt.Errorf("two tools have the name %q: one comes from %s, the other from %s", b.name, ownerText(other.owner), ownerText(b.owner)))
+			problems = append(problems, fmt.Errorf("two tools have the name %q: %s", b.name, fromText(other.owner, b.owner)))
 		}
 		have[b.name] = b
 	}

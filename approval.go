@@ -43,7 +43,7 @@ type Decision struct {
 	Allow    bool   `json:"allow"`
 	// Scope says which calls an approval covers. Defaults to this call only.
 	Scope ApprovalScope `json:"scope,omitzero"`
-	// By is who decided: a person or a subscription, or "expiry" or "cancel".
+	// By is who decided: a person or a subscription, or "expiry" or "cancel". It is required.
 	By     string    `json:"by"`
 	Reason string    `json:"reason,omitempty"`
 	Time   time.Time `json:"time"`

@@ -15,7 +15,8 @@ import (
 //
 //   - The json tag is its name. The property is required unless the tag says omitempty or
 //     omitzero, the field is a pointer, or the field has a default. A null for a property that
-//     is not required means that the property is absent.
+//     is not required means that the property is absent. The tag required:"true" makes any
+//     field required, and null is invalid for it.
 //   - The jsonschema tag is its description.
 //   - The tags enum:"low,high", minimum, maximum, minLength, maxLength, minItems, maxItems,
 //     pattern and format are rules. For a list they are rules for its items, except minItems

@@ -2,6 +2,7 @@ package belay
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/belay-run/belay/internal/strictjson"
 )
@@ -33,6 +34,25 @@ func (t *boundTool) validate(input json.RawMessage) []string {
 	if len(found) == 0 { // Violations finds fewer problems than Validate
 		found = append(found, "(root): "+t.schema.Validate(object).Error())
 	}
+	return t.withRejected(found, input)
+}
+
+// withRejected adds the values that the Go types reject to the violations of the schema, so
+// that the model can correct all of them at once.
+func (t *boundTool) withRejected(found []string, input json.RawMessage) []string {
+	if t.input == nil {
+		return found
+	}
+	reported := make(map[string]bool)
+	for _, fault := range found {
+		at, _, _ := strings.Cut(fault, ": ")
+		reported[at] = true
+	}
+	for _, fault := range t.input.Faults(input) {
+		if at, _, _ := strings.Cut(fault, ": "); !reported[at] {
+			found = append(found, fault)
+		}
+	}
 	return found
 }
 
@@ -46,7 +66,8 @@ func (t *boundTool) rejected(input json.RawMessage) []string {
 	return t.input.Rejected(input)
 }
 
-// fill adds the defaults of the tool's input type to a valid input.
+// fill adds the defaults of the tool's input type to a valid input, and removes each null that
+// counts as absent.
 func (t *boundTool) fill(input json.RawMessage) json.RawMessage {
 	if t.input == nil {
 		return input

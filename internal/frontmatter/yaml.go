@@ -28,7 +28,7 @@ func readYAML(head string, line int) (fields []Field, err error) {
 		return nil, fail(line+strings.Count(head[:at], "\n"), "there is a control character, %U: remove it", rune(head[at]))
 	}
 	if tooIntricate(head) {
-		return nil, fail(line, "the YAML has more than %d lines or opening brackets: move long parts into the body", intricacy)
+		return nil, fail(line, "the YAML is too complex: its lines, brackets and list items are more than %d together: move long parts into the body", intricacy)
 	}
 	file, err := parser.ParseBytes([]byte(head), 0)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 )
 
 // Gates, the floor and the person who approves see the input that the tool gets. Defaults
-// are filled in before the first check, and again after a rewrite. Values of type
-// json.RawMessage keep their exact bytes.
+// are filled in before the first check, and again after a rewrite. A null that counts as
+// absent is removed. Values of type json.RawMessage keep their exact bytes.
 //
 // SPEC T-15, T-07
 func TestDefaultsAreFilledBeforeJudging(t *testing.T) {
@@ -32,6 +32,8 @@ func TestDefaultsAreFilledBeforeJudging(t *testing.T) {
 	}{
 		{"absent", `{"raw":{"b":1, "a":"<"}}`, "", `{"raw":{"b":1, "a":"<"},"limit":10,"deep":true}`, true, nil},
 		{"null", `{"limit":5,"deep":null}`, "", `{"limit":5,"deep":true}`, true, nil},
+		{"null without a default", `{"raw":null,"limit":5, "deep":true}`, "", `{"limit":5, "deep":true}`, true, nil},
+		{"null in a rewritten input", `{}`, `{"limit":7,"deep":false,"raw":null}`, `{"limit":7,"deep":false}`, true, []string{"rewriter"}},
 		{"nothing to fill in", `{"limit":5,"deep":false}`, "", `{"limit":5,"deep":false}`, false, nil},
 		{"rewritten", `{}`, `{"limit":7}`, `{"limit":7,"deep":true}`, true, []string{"rewriter"}},
 	} {

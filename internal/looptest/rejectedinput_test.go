@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -113,6 +114,45 @@ func TestValuesThatGoTypesRejectAreInvalidBeforeGates(t *testing.T) {
 			}
 			wantEqual(t, "the requests of the model, which may try again", len(model.Requests()), 2)
 		})
+	}
+}
+
+// One result lists every fault of an input: the rules of the schema that it breaks and the
+// values that Go types reject. So the model can correct all of them in one call. No value is
+// listed twice.
+//
+// SPEC T-13, T-15
+func TestAllFaultsOfAnInputAreReportedAtOnce(t *testing.T) {
+	t.Parallel()
+	type input struct {
+		Ticket ticketNumber             `json:"ticket"`
+		At     time.Time                `json:"at,omitzero"`
+		Wait   time.Duration            `json:"wait,omitempty"`
+		Waits  map[string]time.Duration `json:"waits,omitempty"`
+		Size   int64                    `json:"size,omitempty" minimum:"1"`
+		Ratio  float32                  `json:"ratio,omitempty"`
+		Labels []string                 `json:"labels" minItems:"1"`
+		Owner  *string                  `json:"owner" required:"true"`
+	}
+	tool := belay.NewTool("file", "", func(context.Context, input) (string, error) { return "ran", nil }, nil)
+	for _, test := range []struct {
+		input string
+		want  []string
+	}{
+		{`{"ticket":"1","at":"tomorrow","size":0,"labels":[],"owner":"ann"}`, []string{"/labels: want at least 1 item, got 0", "/size: 0 is less than the minimum 1", `/at: "tomorrow" is rejected`, `/ticket: "1" is rejected`}},
+		{`{"ticket":"1","wait":"99999999999h","waits":{"a":"88888888888h"},"size":1e30,"ratio":1e39,"labels":["a"],"owner":"ann"}`, []string{"/ratio: the number 1e39", "/size: the number 1e30", `/ticket: "1"`, `/wait: "99999999999h"`, `/waits/a: "88888888888h"`}},
+		{`{"ticket":7,"wait":"soon","labels":["a"],"owner":null}`, []string{"/owner: ", "/ticket: ", "/wait: "}},
+		{`{"ticket":"AB-12345","size":5.0,"wait":5,"labels":["a"],"owner":"ann"}`, nil},
+	} {
+		agent, _ := newAgent(t, &belay.Options{Tools: []belay.Tool{tool}}, callWith("file", test.input))
+		session := agent.Session("s")
+		takeTurn(t, session.Run(t.Context(), "go"), belay.EndTurn)
+		lines := strings.Split(onlyResult(t, session).Text, "\n- ")
+		faults := slices.Sorted(slices.Values(lines[1:]))
+		slices.Sort(test.want)
+		if !slices.EqualFunc(faults, test.want, strings.HasPrefix) {
+			t.Errorf("%s gives %q, want %q", test.input, faults, test.want)
+		}
 	}
 }
 

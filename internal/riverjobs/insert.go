@@ -64,7 +64,7 @@ func (q *Queue[TTx]) Insert(ctx context.Context, tx TTx, jobs []hook.Job) error 
 		return fmt.Errorf("insert: %w", err)
 	}
 	if waiting+len(fresh) > q.opts.Capacity {
-		return fmt.Errorf("insert: %d jobs wait, and the limit is %d: %w", waiting, q.opts.Capacity, hook.ErrQueueFull)
+		return fmt.Errorf("insert: cannot add %d jobs: %d jobs already wait, and the limit is %d: %w", len(fresh), waiting, q.opts.Capacity, hook.ErrQueueFull)
 	}
 	return q.insertRows(ctx, exec, fresh)
 }

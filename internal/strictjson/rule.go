@@ -80,11 +80,19 @@ func brokenText(s *jsonschema.Schema, v string) string {
 func brokenCount(what string, n int, least, most *int) string {
 	switch {
 	case least != nil && n < *least:
-		return fmt.Sprintf("want at least %d %s, got %d", *least, what, n)
+		return fmt.Sprintf("want at least %s, got %d", counted(*least, what), n)
 	case most != nil && n > *most:
-		return fmt.Sprintf("want at most %d %s, got %d", *most, what, n)
+		return fmt.Sprintf("want at most %s, got %d", counted(*most, what), n)
 	}
 	return ""
+}
+
+// counted returns a number with a noun, such as 1 item or 2 items.
+func counted(n int, plural string) string {
+	if n == 1 {
+		plural = strings.TrimSuffix(plural, "s")
+	}
+	return fmt.Sprint(n, " ", plural)
 }
 
 func typesOf(s *jsonschema.Schema) []string {

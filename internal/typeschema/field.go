@@ -81,8 +81,8 @@ func collect(t reflect.Type, within field, above map[reflect.Type]bool, all *[]f
 		list := strings.Split(options, ",")
 		*all = append(*all, field{
 			StructField: f, name: orElse(name, f.Name), tagged: name != "", depth: within.depth,
-			optional: within.optional || slices.Contains(list, "omitempty") || slices.Contains(list, "omitzero") ||
-				f.Type.Kind() == reflect.Pointer && f.Tag.Get("required") != "true",
+			optional: within.optional || f.Tag.Get("required") != "true" &&
+				(slices.Contains(list, "omitempty") || slices.Contains(list, "omitzero") || f.Type.Kind() == reflect.Pointer),
 			quoted: slices.Contains(list, "string") && quotable(inner.Kind()),
 		})
 	}
@@ -123,8 +123,8 @@ func quotable(k reflect.Kind) bool {
 // property returns the schema of a field, with the rules from its tags.
 func (b *builder) property(f field, at string) (*jsonschema.Schema, *node, error) {
 	t := f.Type
-	if f.optional && t.Kind() == reflect.Pointer {
-		t = t.Elem() // null counts as absent
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem() // null counts as absent, and a required pointer must not be null
 	}
 	s, n, err := b.describe(t, at)
 	if err != nil {
@@ -133,7 +133,7 @@ func (b *builder) property(f field, at string) (*jsonschema.Schema, *node, error
 	if f.quoted {
 		s, n = quotedSchema(t), new(node)
 	}
-	if f.optional {
+	if f.optional || f.Tag.Get("required") != "" {
 		s = withoutNull(s)
 	}
 	if s.Ref != "" && f.Tag != "" { // other keywords cannot be next to $ref
@@ -219,6 +219,12 @@ func tags(s *jsonschema.Schema, tag reflect.StructTag) error {
 		rules = s.Items
 	}
 	var problems []error
+	if text, ok := tag.Lookup("required"); ok && text != "true" {
+		problems = append(problems, fmt.Errorf("the tag required:%q: write required:\"true\", or json:\",omitempty\" for an optional field", text))
+	}
+	if _, ok := tag.Lookup("default"); ok && tag.Get("required") == "true" {
+		problems = append(problems, errors.New("a required field cannot have a default: remove the tag required or the tag default"))
+	}
 	take := func(name string, set func(text string) error) {
 		if text, ok := tag.Lookup(name); ok {
 			if err := set(text); err != nil {

@@ -29,6 +29,12 @@ func TestTypesThatCannotBeDescribed(t *testing.T) {
 		{reflect.TypeFor[struct{ M map[bool]int }](), []string{".M: ", "use a map with string keys"}},
 		{reflect.TypeFor[struct{ S secretive }](), []string{".S: ", "give it a method JSONSchema() map[string]any", "NewRawTool"}},
 		{reflect.TypeFor[struct {
+			N int `json:"n" required:"false"`
+		}](), []string{".N: ", `required:"false"`, "omitempty"}},
+		{reflect.TypeFor[struct {
+			N int `json:"n" required:"true" default:"1"`
+		}](), []string{".N: ", "a required field cannot have a default"}},
+		{reflect.TypeFor[struct {
 			N int `json:"n" minimum:"x"`
 		}](), []string{".N: ", `minimum:"x"`, "write a number"}},
 		{reflect.TypeFor[struct {

@@ -2,6 +2,7 @@ package typeschema
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,18 +13,19 @@ import (
 	"time"
 )
 
-// Fill adds defaults to a valid input, for properties that are absent or null. All other
-// bytes stay unchanged. If no default is needed, Fill returns the input itself.
+// Fill adds defaults to a valid input, for properties that are absent or null. It removes a
+// null that counts as absent. All other bytes stay unchanged. If nothing must change, Fill
+// returns the input itself.
 func (t *Type) Fill(input []byte) ([]byte, error) {
-	if !t.root.fills {
+	if !t.root.fills && !bytes.Contains(input, []byte("null")) {
 		return input, nil
 	}
 	return t.root.rewrite(input, true, 0)
 }
 
 // Decode decodes a valid input. Defaults replace absent and null values. Durations can be
-// written as 1h30m, and whole numbers as 5.0. An error contains a JSON pointer to the
-// value.
+// written as 1h30m, and whole numbers as 5.0. An error contains a JSON pointer for each
+// value that does not fit.
 func (t *Type) Decode(input []byte, into any) error {
 	if !t.root.prepares && !bytes.Contains(input, []byte("null")) { // null counts as absent for every type
 		err := json.Unmarshal(input, into)
@@ -32,20 +34,14 @@ func (t *Type) Decode(input []byte, into any) error {
 		}
 		reflect.ValueOf(into).Elem().SetZero()
 	}
-	input, err := t.root.rewrite(input, false, 0)
-	if err != nil {
+	prepared, err := t.root.rewrite(input, false, 0)
+	if err == nil {
+		err = json.Unmarshal(prepared, into)
+	}
+	if err == nil || errors.Is(err, errNotJSON) || errors.Is(err, errTooDeep) {
 		return err
 	}
-	if err = json.Unmarshal(input, into); err == nil {
-		return nil
-	}
-	var value any
-	d := json.NewDecoder(bytes.NewReader(input))
-	d.UseNumber()
-	if err := d.Decode(&value); err != nil {
-		return fmt.Errorf("the input is not JSON: %w", err)
-	}
-	if faults := t.root.refuses(value, "", nil); len(faults) > 0 {
+	if faults := t.Faults(input); len(faults) > 0 {
 		return errors.New(strings.Join(faults, "\n- "))
 	}
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
@@ -65,6 +61,19 @@ func (t *Type) Rejected(input []byte) []string {
 		return nil
 	}
 	return strings.Split(err.Error(), "\n- ")
+}
+
+// Faults returns one fault for each value that its Go type rejects, with a JSON pointer. The
+// input may be invalid in other ways too. Faults does not report values of the wrong JSON
+// type, because the schema describes them.
+func (t *Type) Faults(input []byte) []string {
+	var value any
+	d := json.NewDecoder(bytes.NewReader(input))
+	d.UseNumber() // a float64 would change large numbers
+	if d.Decode(&value) != nil {
+		return nil
+	}
+	return t.root.refuses(value, "", nil)
 }
 
 // hasLargeNumber reports whether the input may have a number that does not fit into 64 bits
@@ -116,19 +125,8 @@ func (n *node) refuses(value any, at string, faults []string) []string {
 	if n == nil || value == nil {
 		return faults
 	}
-	if n.decodes != nil {
-		data, err := json.Marshal(value)
-		if err == nil {
-			err = json.Unmarshal(data, reflect.New(n.decodes).Interface())
-		}
-		switch {
-		case err == nil:
-			return faults
-		case n.decodes == timeType:
-			return append(faults, fmt.Sprintf("%s: %s is rejected: write a time as 2026-01-31T15:04:05Z", at, data))
-		default:
-			return append(faults, fmt.Sprintf("%s: %s is rejected: %v", at, data, err))
-		}
+	if why := n.rejects(value); why != "" {
+		return append(faults, at+": "+why)
 	}
 	switch v := value.(type) {
 	case map[string]any:
@@ -144,6 +142,35 @@ func (n *node) refuses(value any, at string, faults []string) []string {
 		}
 	}
 	return faults
+}
+
+// rejects returns why the Go type rejects a value, or "".
+func (n *node) rejects(value any) string {
+	text, isText := value.(string)
+	number, isNumber := value.(json.Number)
+	switch {
+	case n.duration && isText:
+		if _, err := time.ParseDuration(text); err != nil {
+			return fmt.Sprintf("%q is not a duration: write it as 90s or 1h30m", text)
+		}
+	case n.number != nil && isNumber:
+		literal := cmp.Or(whole(string(number)), string(number))
+		if json.Unmarshal([]byte(literal), reflect.New(n.number).Interface()) != nil {
+			return fmt.Sprintf("the number %s does not fit the type of the field", number)
+		}
+	case n.decodes != nil:
+		data, err := json.Marshal(value)
+		if err == nil {
+			err = json.Unmarshal(data, reflect.New(n.decodes).Interface())
+		}
+		switch {
+		case err != nil && n.decodes == timeType:
+			return fmt.Sprintf("%s is rejected: write a time as 2026-01-31T15:04:05Z", data)
+		case err != nil:
+			return fmt.Sprintf("%s is rejected: %v", data, err)
+		}
+	}
+	return ""
 }
 
 // rejectsKey returns why the key type of a map rejects a key, or "".

@@ -19,7 +19,7 @@ type rewriter struct {
 
 	out    []byte
 	copied int  // how many bytes of the input are copied to out
-	fills  bool // only add defaults
+	fills  bool // only add defaults and remove nulls
 	within int  // how many defaults this value is nested in
 	path   []place
 	steps  [8]place // memory for path, enough for most inputs
@@ -229,7 +229,7 @@ func (r *rewriter) property(n *node, given []bool) (dropped bool, err error) {
 		return false, errNotJSON
 	}
 	if at < 0 {
-		return !r.fills, nil
+		return true, nil
 	}
 	r.replace(from, r.pos, nil)
 	return false, r.insert(n.fields[string(name)], n.defaults[at].value)

@@ -140,7 +140,7 @@ func (s *scanner) number() (token []byte, plain, ok bool) {
 	return s.data[from:s.pos], plain, true
 }
 
-// float reads a number as encoding/json does.
+// float reads a number. It returns the same value as encoding/json, except that -0 is 0.
 func (s *scanner) float() (f float64, ok bool) {
 	token, plain, ok := s.number()
 	if !ok {

@@ -36,7 +36,7 @@ type Type struct {
 // node is what decoding must know about a type.
 type node struct {
 	duration, integer bool
-	large             bool             // a number whose limits the schema does not have
+	number            reflect.Type     // set if the schema does not have all limits of the number type
 	decodes           reflect.Type     // set if the type decodes its JSON itself and may reject it
 	keys              reflect.Type     // set if the keys of the map are not strings
 	fields            map[string]*node // the fields of an object
@@ -79,7 +79,7 @@ func For(t reflect.Type) (*Type, error) {
 	return &Type{
 		Schema: s, Resolved: resolved, Checker: Compile(sent, true), root: n, goType: t,
 		rejects: n.has(func(n *node) bool { return n.decodes != nil || n.keys != nil || n.duration }, make(map[*node]bool)),
-		numbers: n.has(func(n *node) bool { return n.large }, make(map[*node]bool)),
+		numbers: n.has(func(n *node) bool { return n.number != nil }, make(map[*node]bool)),
 	}, nil
 }
 
@@ -258,7 +258,9 @@ func (b *builder) plain(t reflect.Type, at string) (*jsonschema.Schema, *node, e
 	n := new(node)
 	if s, ok := known(t); ok {
 		n.integer = t == reflect.TypeFor[big.Int]()
-		if n.duration = t == reflect.TypeFor[time.Duration](); !n.duration {
+		if n.duration = t == reflect.TypeFor[time.Duration](); n.duration {
+			n.number = t
+		} else {
 			n.decodes = t
 		}
 		return s, n, nil
@@ -277,10 +279,12 @@ func (b *builder) plain(t reflect.Type, at string) (*jsonschema.Schema, *node, e
 	case reflect.Bool:
 		return &jsonschema.Schema{Type: "boolean"}, n, nil
 	case reflect.Float32, reflect.Float64:
-		n.large = true
+		n.number = t
 		return &jsonschema.Schema{Type: "number"}, n, nil
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
-		n.integer, n.large = true, t.Bits() == 64
+		if n.integer = true; t.Bits() == 64 {
+			n.number = t
+		}
 		return integer(t), n, nil
 	case reflect.Interface:
 		if t.NumMethod() > 0 {

@@ -248,6 +248,42 @@ func TestInputsThatModelsSend(t *testing.T) {
 	}
 }
 
+// A field with the tag required must be in the input, and must not be null.
+//
+// SPEC T-14
+func TestRequiredFields(t *testing.T) {
+	t.Parallel()
+	type in struct {
+		Pointer *int           `json:"pointer" required:"true"`
+		Empty   string         `json:"empty,omitempty" required:"true"`
+		List    []int          `json:"list" required:"true"`
+		Map     map[string]int `json:"map" required:"true"`
+		Free    *int           `json:"free"`
+	}
+	typ, schema := compile(t, reflect.TypeFor[in]())
+	whole := map[string]string{"pointer": "0", "empty": `""`, "list": "[]", "map": "{}", "free": "null"}
+	write := func(value map[string]string) string {
+		var parts []string
+		for name, v := range value {
+			parts = append(parts, fmt.Sprintf("%q:%s", name, v))
+		}
+		return "{" + strings.Join(parts, ",") + "}"
+	}
+	if err := accepts(typ, schema, write(whole)); err != nil {
+		t.Error(err)
+	}
+	for name := range whole {
+		absent, null := maps.Clone(whole), maps.Clone(whole)
+		delete(absent, name)
+		null[name] = "null"
+		for _, input := range []map[string]string{absent, null} {
+			if err := accepts(typ, schema, write(input)); (err == nil) != (name == "free") {
+				t.Errorf("%s: %v", write(input), err)
+			}
+		}
+	}
+}
+
 type hidden struct {
 	ID int `json:"id"`
 }
@@ -280,7 +316,8 @@ func TestRulesThatBind(t *testing.T) {
 		input string
 		ok    bool
 	}{
-		{`{"files":["a"],"must":null}`, true},
+		{`{"files":["a"],"must":null}`, false},
+		{`{"files":["a"],"must":"x"}`, true},
 		{`{"files":["a"],"must":"x","id":3,"level":"low","wait":"1h0.5m","large":5.0}`, true},
 		{`{"files":["a"]}`, false},
 		{`{"files":null,"must":"x"}`, false},

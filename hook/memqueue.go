@@ -76,7 +76,7 @@ func (q *MemoryQueue) Enqueue(ctx context.Context, asked Run, jobs []Job) error 
 		}
 	}
 	if len(q.waiting)+len(fresh) > q.capacity {
-		return fmt.Errorf("enqueue: %d jobs wait, and the limit is %d: %w", len(q.waiting), q.capacity, ErrQueueFull)
+		return fmt.Errorf("enqueue: cannot add %d jobs: %d jobs already wait, and the limit is %d: %w", len(fresh), len(q.waiting), q.capacity, ErrQueueFull)
 	}
 	if err := q.journal.Append(ctx, []Run{asked}); err != nil {
 		return err

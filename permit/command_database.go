@@ -137,6 +137,6 @@ func redisCommand(c *invoked) {
 		}
 	}
 	if oneOf(strings.ToLower(word(o.rest, 0)), "config eval evalsha script module slaveof replicaof save bgsave acl migrate function") {
-		c.unknown("the server runs code or writes files")
+		c.unknown("the command may make the server run code, write files, change its settings or copy data")
 	}
 }

@@ -136,7 +136,7 @@ func sourceCommand(c *invoked) {
 	case isStdin(file):
 		c.script(c.stdin)
 	case file.pipe || !file.known:
-		c.unknown("a shell runs an unknown text")
+		c.unknown("a shell runs an unknown script")
 		c.script(arg{text: file.text})
 	default:
 		c.code(file)

@@ -144,8 +144,8 @@ func (a *analysis) doubt(subject, why string) {
 // text analyses a text that a shell runs.
 func (a *analysis) text(script arg) {
 	if !script.isText() {
-		a.doubt(script.text, "a shell runs a text that Belay cannot determine")
-		a.lose("an earlier part of the line runs an unknown text")
+		a.doubt(script.text, "a shell runs a script that Belay cannot determine")
+		a.lose("an earlier part of the line runs an unknown script")
 		return
 	}
 	a.deeper(script.text, func() { a.parse(script.text) })
@@ -180,7 +180,7 @@ func parseBash(script string) (*syntax.File, error) {
 func (a *analysis) parse(script string) {
 	if why := unreadable(script); why != "" {
 		a.doubt(script, why)
-		a.lose("an earlier part of the line runs an unknown text")
+		a.lose("an earlier part of the line runs an unknown script")
 		return
 	}
 	file, err := parseBash(script)
@@ -192,7 +192,7 @@ func (a *analysis) parse(script string) {
 	a.src = script
 	if why := disagreement(script, file); why != "" {
 		a.doubt(script, why)
-		defer a.lose("an earlier part of the line runs an unknown text")
+		defer a.lose("an earlier part of the line runs an unknown script")
 	}
 	if a.posix && bashOnly(file) {
 		plain, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(script), "")

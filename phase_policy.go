@@ -12,7 +12,7 @@ import (
 // TurnPolicy is the answer at turn.pre_policy: settings for this turn.
 type TurnPolicy struct {
 	// Policy holds the settings. Make them with a [policy.Key].
-	Policy policy.Settings `json:"policy,omitempty" jsonschema:"settings for this turn, by key"`
+	Policy policy.Settings `json:"policy,omitempty" jsonschema:"settings for this turn; each has a key"`
 	Aside
 }
 

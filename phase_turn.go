@@ -130,7 +130,7 @@ type PromptManifest struct{ input[promptManifest] }
 type promptManifest struct {
 	Parts []ManifestPart `json:"parts,omitempty" jsonschema:"the parts of the prompt, in order"`
 	Size  int            `json:"size" jsonschema:"characters in all"`
-	Hash  string         `json:"hash" jsonschema:"sha256: of the whole prompt"`
+	Hash  string         `json:"hash" jsonschema:"the SHA-256 hash of the whole prompt"`
 	soFar
 }
 

@@ -37,7 +37,7 @@ func newRules(given []Rule, tools *profiles) (*rules, error) {
 			c, err = compile(one, tools)
 		}
 		if err == nil && one.Decision == RuleAllow && !one.Granted && (one.Origin == hook.OriginProject || one.Origin == hook.OriginSpace) {
-			err = errors.New("a rule of a project may only ask or deny: to allow, it needs the operator's grant")
+			err = errors.New("a rule of a project or a space may only ask or deny, unless the operator has granted it")
 		}
 		if err == nil && !slices.Contains([]RuleDecision{RuleAllow, RuleAsk, RuleDeny}, one.Decision) {
 			err = fmt.Errorf("unknown decision %q: write allow, ask or deny", one.Decision)

@@ -304,7 +304,7 @@ func parserOf(ext string) func(string) (*frontmatter.Document, error) {
 	return frontmatter.ParseYAMLWithBody
 }
 
-const noBodyMessage = "there is no body: a skill in YAML has its text below the key body, or after front matter between two lines ---"
+const noBodyMessage = "there is no body: a skill in YAML has its text below the key body, or after frontmatter between two lines ---"
 
 // noBody reports whether a single-file skill in YAML has no text.
 func noBody(doc *frontmatter.Document, ext string) bool {

@@ -23,7 +23,7 @@ func (a *app) approvalsGrants() *cobra.Command {
 		Use:   "grants",
 		Short: "List approvals that cover more than one call",
 		Long: `Lists the grants, with who asked and who approved. A grant is an approval that covers a tool for a whole session, or
-all calls that a pattern covers. It ends with its session, or when you revoke it.`,
+all calls that a pattern covers. It lasts until you revoke it or delete the session.`,
 		Example: `  belay approvals grants
   belay approvals grants --session 20261115-k3f9x --json`,
 		Args: arguments(0, 0, "grants takes no arguments"),

@@ -183,14 +183,30 @@ func (a *app) chooseTurn(ctx context.Context, w *work, o *runOptions, task strin
 		}
 		return session.Resume(ctx), nil
 	case open != nil && open.Parked:
-		return nil, &exitError{
-			code: exitParked, err: fmt.Errorf("session %s: its last turn is parked: decide its approvals and resume it", info.ID),
-			hint: "belay approvals list, then: belay resume " + info.ID,
+		if err := a.endExpired(ctx, w); err != nil {
+			return nil, err
 		}
 	case open != nil:
 		a.remarkf("%s", a.onErr.yellow(fmt.Sprintf("session %s: the previous turn was interrupted after %s; Belay now ends it as aborted", info.ID, visible.Counted(open.Step, "step"))))
 	}
 	return session.Run(ctx, task), nil
+}
+
+// endExpired returns an error if the parked turn of the session waits for something. If all
+// its approvals have expired, the next turn ends it, and endExpired only says so.
+func (a *app) endExpired(ctx context.Context, w *work) error {
+	id := w.session.ID
+	for _, err := range belay.Questions(ctx, w.store, belay.ApprovalFilter{Session: id, Limit: 1}) {
+		if err != nil {
+			return err
+		}
+		return &exitError{
+			code: exitParked, err: fmt.Errorf("session %s: its last turn is parked: decide its approvals and resume it", id),
+			hint: "belay approvals list, then: belay resume " + id,
+		}
+	}
+	a.remarkf("%s", a.onErr.yellow(fmt.Sprintf("session %s: the approvals of the previous turn have expired; Belay now ends that turn as aborted", id)))
+	return nil
 }
 
 func heldElsewhere(info *belay.SessionInfo) error {

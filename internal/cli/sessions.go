@@ -22,8 +22,8 @@ func (a *app) sessionsCommand() *cobra.Command {
 		Short: "List, rename, label and delete sessions",
 		Long: `Lists the sessions of the project's store, the last changed first: id, state, turns, cost, when it changed, and its title.
 If a session has no title, its first message is shown instead.
-While a turn is open, the state is running, parked or interrupted. If the first turn has not begun, it is waiting. Otherwise the
-state shows how the last turn ended. If there are more sessions than --limit, the command to list the next page is printed.`,
+While a turn is open, the state is running, parked or interrupted. Before the first turn, it is waiting if a
+submitted turn is queued, and new otherwise. Later the state shows how the last turn ended. If there are more sessions than --limit, the command to list the next page is printed.`,
 		Example: `  belay sessions
   belay sessions --open
   belay sessions --label user=ann --limit 50

@@ -226,9 +226,12 @@ func TestProjectOfADirectoryBelay(t *testing.T) {
 		{name: "the nearest one counts", made: []string{".belay", "p/.belay", "p/src"}, started: "p/src", want: "p"},
 		{name: "hooks above come before a store", made: []string{".belay/hooks", "p/.belay", "p/src"}, started: "p/src", want: "."},
 		{name: "that of the home directory does not count below it", made: []string{".belay", "p"}, home: ".", started: "p", want: "p"},
+		{name: "its hooks do not count below it either", made: []string{".belay/hooks", "p"}, home: ".", started: "p", want: "p"},
+		{name: "its hooks count in it", made: []string{".belay/hooks"}, home: ".", started: ".", want: "."},
 		{name: "and counts in it", made: []string{".belay"}, home: ".", started: ".", want: "."},
 		{name: "the user's own settings are no project", made: []string{".belay/belay", "p"}, user: ".belay", started: "p", want: "p"},
 		{name: "what anybody can put there does not count", made: []string{".belay", "p"}, sticky: true, started: "p", want: "p"},
+		{name: "hooks that anybody can put there do not count", made: []string{".belay/hooks", "p"}, sticky: true, started: "p", want: "p"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -347,7 +347,7 @@ func (l *Loaded) readEnvironment() error {
 func (l *Loaded) findUp(start string) string {
 	for _, is := range []func(dir string) bool{
 		func(dir string) bool {
-			return isFile(filepath.Join(dir, Name)) || isDir(filepath.Join(dir, ".belay", "hooks"))
+			return isFile(filepath.Join(dir, Name)) || isDir(filepath.Join(dir, ".belay", "hooks")) && (dir == start || l.ofProject(dir))
 		},
 		func(dir string) bool { return dir == start && isDir(filepath.Join(dir, ".belay")) || l.ofProject(dir) },
 	} {

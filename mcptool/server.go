@@ -33,8 +33,8 @@ type Server struct {
 	// URL is the address of a streamable HTTP server. It must be https, or http to this
 	// machine.
 	URL string
-	// Headers are sent with every request, by name. Values may contain variables, as in
-	// Env.
+	// Headers are the HTTP headers of every request. A key is the name of a header.
+	// Values may contain variables, as in Env.
 	Headers map[string]string
 	// Serve runs the server in this process, for tests and for servers of your own. It reads
 	// the client's messages from in, writes its own to out, one per line, and returns when

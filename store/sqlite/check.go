@@ -105,7 +105,9 @@ func (s *Store) pragma(ctx context.Context, pragma string) ([]string, error) {
 	return lines, err
 }
 
-// count counts the stored sessions, runs and approvals.
+// count sets the counts of h: stored sessions, runs, and approvals that nobody has
+// decided. It also sets the version of the tables and the sizes of the file and of the
+// write-ahead log.
 func (s *Store) count(ctx context.Context, h *Health) error {
 	var pages, free, size int64
 	err := s.reader.QueryRowContext(ctx, `SELECT page_count, freelist_count, page_size,

@@ -195,7 +195,7 @@ func parent(kind string) {
 }
 
 // When a program ends, its background processes continue, as without a sandbox. They stay
-// in the sandbox.
+// in the sandbox. With bubblewrap they end.
 func TestWhatIsLeftInTheBackground(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, s *sandbox.Sandbox) {

@@ -219,7 +219,8 @@ func (s *Store) Settle(ctx context.Context, turn belay.DueTurn, again time.Time)
 	return nil
 }
 
-// Wake makes the turn of a session due now, if the session has one.
+// Wake makes the turns of a session and of its parent sessions due now. Sessions without
+// a turn do not change.
 func (s *Store) Wake(ctx context.Context, session string) error {
 	var woken bool
 	err := s.submit(ctx, func(ctx context.Context, w *writing) (err error) {

@@ -165,7 +165,8 @@ func (w responsesProtocol) spoken(p *belay.Part) object {
 	return item
 }
 
-// reasoningOf returns thinking as the service sent it.
+// reasoningOf encodes a thinking part as a reasoning item, with the data that the service
+// sent.
 func reasoningOf(p *belay.Part, o *opaque) object {
 	texts := o.Summary
 	if len(texts) == 0 && p.Text != "" {

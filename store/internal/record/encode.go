@@ -79,10 +79,11 @@ func callOf(row table.Call) (belay.CallRecord, error) {
 	return c, nil
 }
 
-// safeLength is the maximum length of a stored text for people, in characters.
+// safeLength is the maximum length of a stored text that people read, in characters.
 const safeLength = 512
 
-// safeLength is the maximum length of a stored text that people read, in characters.
+// readLength is how many bytes of a text are searched for secrets. It is larger than
+// safeLength, so that a secret at the cut is recognised.
 const readLength = 16 * safeLength
 
 // safe prepares a text that people read, such as a reason, for storage. It removes

@@ -362,7 +362,7 @@ func TestBundlesOfOthersAreHeldToThePolicy(t *testing.T) {
 	}
 }
 
-// Options.ReadOnly also applies to calls of the route.
+// With Options.ReadOnly or Options.Subagent, Route denies calls that change memories.
 //
 // SPEC E-08
 func TestRouteOfAReadOnlyExtension(t *testing.T) {

@@ -14,7 +14,6 @@ import (
 // openat2 opens a name as how says. Apart from some devices, no symbolic link is
 // followed, because all links were resolved before. If a name is a link now, someone has
 // replaced it since, and the program does not run.
-
 func (s *script) openat2(name string, how *unix.OpenHow) *call {
 	return s.do("open "+name, unix.SYS_OPENAT2, unix.AT_FDCWD, name, how, int(unsafe.Sizeof(*how)))
 }

@@ -260,7 +260,7 @@ func (s *Store) Aborts(ctx context.Context) ([]belay.DueTurn, error) {
 	return turns, nil
 }
 
-// Load returns the holders with their sessions, and the number of turns that wait.
+// Load returns which sessions and turns each holder has, and how many turns wait.
 func (s *Store) Load(ctx context.Context) (load belay.Load, err error) {
 	holders, err := s.holders(ctx)
 	if err != nil {

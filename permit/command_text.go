@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// plainCommands change nothing and read no files, apart from a few options.
+// plainCommands change nothing and read no files, except with a few options.
 func plainCommands(t table) {
 	t.add("ps", processesCommand)
 	t.add("ss", func(c *invoked) {

@@ -106,8 +106,8 @@ func (found *Finding) attached() bool {
 // name of the tool, the pattern is this name. Apart from such a name, no pattern covers
 // another host, remote, registry, directory or file.
 //
-// Suggest returns an empty text if one such pattern does not cover the call. Examples are
-// programs that run their arguments or input, commands outside the project directory or
+// Suggest returns an empty text if no single pattern of this kind covers the call. Examples
+// are programs that run their arguments or input, commands outside the project directory or
 // with variables that the line sets, and commands with input from a pipe or a redirection.
 func (f *Floor) Suggest(ctx context.Context, tool string, input json.RawMessage) string {
 	e := f.Explain(ctx, tool, input)

@@ -46,7 +46,8 @@ type analysis struct {
 	located []located
 	// ownRepository is a directory where git finds the project's own repository.
 	ownRepository string
-	// links has the links below a directory that lead out of the project, by directory.
+	// links has the links below a directory that lead out of the project. The key is the
+	// directory.
 	links map[string][]spot
 	// tracked is set if the current command is git and its paths come from git's index.
 	tracked bool

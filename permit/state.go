@@ -62,7 +62,7 @@ type state struct {
 	// trapped is set if a trap may still run. The trap itself was judged when it was set.
 	trapped bool
 	// lost is the reason why commands may run anything, for example because PATH was
-	// changed or an earlier part of the line ran an unknown text.
+	// changed or an earlier part of the line ran an unknown script.
 	lost string
 }
 

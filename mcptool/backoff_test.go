@@ -58,8 +58,9 @@ func TestPausesGrowAndAreBounded(t *testing.T) {
 	}
 }
 
-// A server restarts after the first pause if it answered a call or was ready for long.
-// The pause grows if the server fails slowly or ends soon after it was ready.
+// If a server answered a call or was ready for long, the pause before its restart is as
+// short as the first pause. The pause grows if the server fails slowly or ends soon after
+// it was ready.
 //
 // SPEC E-09
 func TestWhoLivedWellIsStartedAgainSoon(t *testing.T) {

@@ -39,9 +39,9 @@
 // Belay restarts a server that has ended, after a delay that doubles up to 30 seconds.
 // Until the server is ready again, calls of its tools fail as unavailable. A call that
 // was running when the server ended also fails as unavailable, and the result tells the
-// model that the call may have had an effect. A slow server delays [New] by at most
-// [Options].Wait: its tools appear when the server is ready. When a server's list of
-// tools changes, the next model request has the new tools.
+// model that the call may have had an effect. [New] waits for a slow server only for a
+// limited time, see [Options].Wait. Its tools appear when the server is ready. When a
+// server's list of tools changes, the next model request has the new tools.
 //
 // Belay logs the standard error of a program, up to a limit. Belay stops a program that
 // prints something other than messages to standard output, or a message of more than 16

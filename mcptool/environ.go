@@ -13,13 +13,14 @@ import (
 	"github.com/belay-run/belay/internal/redact"
 )
 
-// passed are the variables of the Belay process that every server gets, besides LC_*.
+// passed are the variables of an environ that every server gets, besides LC_*.
 var passed = []string{"PATH", "HOME", "LANG", "TZ", "TMPDIR", "USER", "SHELL"}
 
-// onWindows are the variables that programs on Windows need to start.
+// onWindows are more such variables, which programs on Windows need to start.
 var onWindows = []string{"SYSTEMROOT", "PATH", "PATHEXT", "APPDATA", "LOCALAPPDATA", "TEMP", "USERPROFILE"}
 
-// environ is the environment of the Belay process.
+// environ is the environment that servers get variables from, see Options.Environ and
+// Server.Environ.
 type environ struct {
 	host   map[string]string
 	common map[string]string // the variables that every server gets

@@ -23,7 +23,8 @@ type Options struct {
 	// Pool lets extensions share servers that have the same configuration. Defaults to a
 	// pool for this extension alone.
 	Pool *Pool
-	// Wait is how long [New] waits for servers to be ready. Tools of slower servers
+	// Wait is how long [New] waits for servers to be ready. For a single server,
+	// [Server].Start and [Server].Required change this time. Tools of slower servers
 	// appear when their server is ready. A negative value means no waiting. Defaults to 5
 	// seconds.
 	Wait time.Duration
@@ -97,7 +98,8 @@ var (
 
 // New makes an extension and starts its servers. A server that does not start is not an
 // error: [Extension.Servers] reports it, and Belay tries again. New returns when each
-// server is ready or has failed once, when Options.Wait has passed, or when ctx ends.
+// server is ready, has failed once or exceeds its wait time (see Options.Wait), or when ctx
+// ends.
 func New(ctx context.Context, servers []Server, opts *Options) (*Extension, error) {
 	e := &Extension{change: make(chan struct{}), destroys: make(map[string]string)}
 	if opts != nil {
@@ -162,8 +164,8 @@ func (e *Extension) Add(servers ...Server) (*belay.Lease, error) {
 }
 
 // Replace starts new servers and removes the servers of an old lease, which may be nil.
-// All tools change together: when each new server is ready or has failed once, when
-// Options.Wait has passed, or when ctx ends. On an error the old servers stay.
+// All tools change together: when each new server is ready, has failed once or exceeds its
+// wait time (see Options.Wait), or when ctx ends. On an error the old servers stay.
 func (e *Extension) Replace(ctx context.Context, old *belay.Lease, servers ...Server) (*belay.Lease, error) {
 	e.changing.Lock()
 	defer e.changing.Unlock()

@@ -304,7 +304,7 @@ var meeting struct {
 	other chan struct{}
 }
 
-// meet waits until two callers are in it at the same time.
+// meet waits until another call of meet is running at the same time.
 func meet(ctx context.Context) error {
 	meeting.Lock()
 	if other := meeting.other; other != nil {

@@ -26,15 +26,15 @@ type Server struct {
 	Args []string
 	// Dir is the program's working directory. Defaults to [Options].Dir.
 	Dir string
-	// Env are additional variables, by name. In a value, ${NAME} stands for a variable of
-	// the Belay process. In ${NAME:-text}, text is the default if NAME is empty or not
-	// set.
+	// Env are additional environment variables. A key is the name of a variable. In a
+	// value, ${NAME} stands for the variable NAME of Environ. In ${NAME:-text}, text is
+	// the default if NAME is empty or not set.
 	Env map[string]string
 	// URL is the address of a streamable HTTP server. It must be https, or http to this
 	// machine.
 	URL string
-	// Headers are sent with every request, by name. Values may contain variables, as in
-	// Env.
+	// Headers are the HTTP headers of every request. A key is the name of a header.
+	// Values may contain variables, as in Env.
 	Headers map[string]string
 	// Serve runs the server in this process, for tests and for servers of your own. It reads
 	// the client's messages from in, writes its own to out, one per line, and returns when
@@ -45,15 +45,17 @@ type Server struct {
 	// Extensions do not share such a server: each calls Serve, and calls it again after it
 	// has returned.
 	Serve func(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error
-	// Tools lists the tools to use, by the server's names or patterns of [path.Match].
-	// Defaults to nil, which means all tools. An empty list that is not nil means no
-	// tools.
+	// Tools lists the tools to use. An entry is the server's name of a tool, or a pattern
+	// of [path.Match]. Defaults to nil, which means all tools. An empty list that is not
+	// nil means no tools.
 	Tools []string
-	// Start is the timeout for start and handshake, and how long [New] waits for this
-	// server. The defaults are [Options].Start and [Options].Wait.
+	// Start is the timeout for start and handshake. It is also how long [New] waits for
+	// this server. The defaults are [Options].Start for the timeout and [Options].Wait
+	// for the wait.
 	Start time.Duration
-	// Required means that the agent needs this server. [New] then waits until the
-	// server's start times out. The caller should check [Extension.Missing].
+	// Required means that the agent needs this server. [New] then waits for it until it
+	// is ready, has failed once, or its start times out. The caller should check
+	// [Extension.Missing].
 	Required bool
 	// Disabled means that Belay does not start the server.
 	Disabled bool

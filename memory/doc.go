@@ -10,7 +10,7 @@
 //	agent, err := belay.New(model, &belay.Options{Store: store, Extensions: []belay.Extension{remembers}})
 //
 // The extension consists of hooks, and the loop of belay does not depend on it. It
-// subscribes to seven phases:
+// subscribes to these phases:
 //
 //	turn.pre_policy                      whether this turn may read and write. See PolicyRead and PolicyWrite
 //	turn.pre_prompt_context              recall of memories that match the user's text
@@ -20,8 +20,9 @@
 //	tool.pre                             denies tools that the turn must not use, whoever offered them
 //	turn.post_turn                       extraction of lasting facts, in the background
 //
-// With Options.Subagent a subagent has the tools instead, and the agent asks the subagent.
-// See [Extension.SubagentTools].
+// Extraction needs Options.Transcript. With Options.Subagent, a subagent has the tools
+// instead, and the agent asks the subagent. The extension then also subscribes to
+// subagent.start and subagent.stop. See [Extension.SubagentTools].
 //
 // # What is remembered
 //

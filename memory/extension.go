@@ -157,7 +157,8 @@ func (e *Extension) viewOf(ctx context.Context, session, agent string) (view, er
 	return v, nil
 }
 
-// scope returns the scope of a kind. For an unknown kind it returns the user's.
+// scope returns the scope of a kind. For an unknown kind, and for a project if there is
+// none, it returns the user's scope.
 func (v view) scope(kind Kind) Scope {
 	switch {
 	case kind == Agent:

@@ -22,8 +22,9 @@ import (
 
 type seq = iter.Seq2[belay.Event, error]
 
-// These variables start the test binary again, as a process that runs a turn and its job.
-// It stops at a given point, where the test kills it.
+// These variables are set in a child process, which runs the test binary. The child adds
+// memories, or it runs a turn and its job. In the second case it stops at a given point,
+// where the test kills it.
 const (
 	childTask = "BELAY_MEMORY_TEST_CHILD"
 	childDir  = "BELAY_MEMORY_TEST_DIR"
@@ -62,7 +63,7 @@ func (p pausing) Now() time.Time {
 
 func (p pausing) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
 
-// child runs a task in the other process.
+// child runs the task of the child process.
 func child(task string) int {
 	do := childWorks
 	if task == "write" {

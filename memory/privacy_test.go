@@ -308,8 +308,9 @@ func TestForgottenStaysForgotten(t *testing.T) {
 	}
 }
 
-// Any hook can offer tools that this extension runs. Even these tools can do only what the
-// turn's policy allows.
+// Any hook with hook.CanAddTools can add tools with the route "memory", and then the
+// extension runs the calls to them. The calls can do only what the turn's policy and the
+// extension's options allow.
 //
 // SPEC E-08
 func TestBundlesOfOthersAreHeldToThePolicy(t *testing.T) {
@@ -361,7 +362,7 @@ func TestBundlesOfOthersAreHeldToThePolicy(t *testing.T) {
 	}
 }
 
-// Options.ReadOnly also applies to calls of the route.
+// With Options.ReadOnly or Options.Subagent, Route denies calls that change memories.
 //
 // SPEC E-08
 func TestRouteOfAReadOnlyExtension(t *testing.T) {

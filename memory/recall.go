@@ -16,7 +16,7 @@ const untrusted = "Notes from earlier conversations, in the words of their autho
 // longestShown is the maximum length of each recalled memory, in characters.
 const longestShown = 400
 
-// weakest is the part of the best score that a memory needs to be recalled.
+// weakest is the lowest score of a recalled memory, relative to the best score.
 const weakest = 0.3
 
 // recall adds the memories that match the user's text.

@@ -126,7 +126,8 @@ func (e *Extension) contract(_ context.Context, in belay.TurnSoFar) (belay.Promp
 }
 
 // guard denies calls that the turn's policy does not allow. It is needed in addition to
-// bundle, because any hook may offer tools that this extension runs.
+// bundle: any hook with hook.CanAddTools can add tools with the route "memory", and Route
+// runs the calls to them.
 func (e *Extension) guard(_ context.Context, in belay.ToolCall) (belay.ToolVerdict, error) {
 	if !e.allows(accessOf(in.Policy()), in.Tool()) {
 		return belay.Deny(notUsed(in.Tool())), nil

@@ -9,9 +9,9 @@ import (
 	"github.com/belay-run/belay/permit"
 )
 
-// Moving or removing a directory also moves or removes its contents. So each command is
-// judged as if it named the contents: a protected path, the home directory or the
-// project.
+// Moving or removing a directory also moves or removes everything in it. So a command on
+// a directory is judged as if it named each path below: a protected path, the home
+// directory or the project.
 //
 // SPEC P-06
 func TestDirectoriesAboveWhatIsProtected(t *testing.T) {

@@ -170,9 +170,9 @@ func isatap(b [16]byte) []netip.Addr {
 // octal (leading 0) or hexadecimal (leading 0x). The last part fills the remaining bytes.
 //
 // Some programs ignore a leading 0, and some cut off numbers that are too large. So
-// parseV4 returns every address that a program could read. sure is false if only such
-// programs accept the text. isV4 is true if the last part is a number, because no host
-// name ends with a number.
+// parseV4 returns every address that a program could read. sure is false if the C library
+// rejects the text, for example because a number is too large. isV4 is true if the last
+// part is a number, because no host name ends with a number.
 func parseV4(host string) (addrs []netip.Addr, sure, isV4 bool) {
 	parts := strings.Split(host, ".")
 	if last := parts[len(parts)-1]; !numeric(last) {
@@ -196,8 +196,8 @@ func parseV4(host string) (addrs []netip.Addr, sure, isV4 bool) {
 	return addrs, sure, true
 }
 
-// joinV4 makes an address from its parts. fits is false if a part is too large. With
-// decimal, a leading 0 does not mean octal.
+// joinV4 makes an address from its parts. If decimal is set, a leading 0 does not mean
+// octal. fits is false if a number is too large. ok is false if a part is not a number.
 func joinV4(parts []string, decimal bool) (addr netip.Addr, fits, ok bool) {
 	var sum uint32
 	fits = true

@@ -34,8 +34,9 @@ func (a *analysis) compute(x syntax.ArithmExpr) {
 	}
 }
 
-// plainIndex reports whether the array index in an expression is only text or numbers.
-// The shell expands such an index twice, so any other index may run commands.
+// plainIndex reports whether every array index in an expression is plain text or a
+// number. In arithmetic, the shell expands an array index twice, so any other index may
+// run commands.
 func (a *analysis) plainIndex(w *syntax.Word) bool {
 	for _, part := range w.Parts {
 		p, ok := part.(*syntax.ParamExp)
@@ -49,7 +50,8 @@ func (a *analysis) plainIndex(w *syntax.Word) bool {
 	return true
 }
 
-// computed records that the variable which an expression sets holds a number.
+// computed records that a variable holds a number, because an arithmetic expression sets
+// it.
 func (a *analysis) computed(x syntax.ArithmExpr) {
 	if word, ok := x.(*syntax.Word); ok && isName(word.Lit()) {
 		a.hazard(word.Lit(), arg{text: "a number"})
@@ -249,8 +251,9 @@ func (a *analysis) writesNumber(s *syntax.Stmt) bool {
 	}
 }
 
-// literals returns the words of a command. It requires that all words are literal, that
-// the command is not a function, and that its output is not redirected.
+// literals returns the words of a command if all of them are known. An argument may also
+// be unknown if it is certainly one word and not an option: its text is then "?". ok is
+// false for other commands, for functions, and if the output is redirected.
 func (a *analysis) literals(s *syntax.Stmt) ([]string, bool) {
 	call, ok := s.Cmd.(*syntax.CallExpr)
 	if !ok || len(call.Args) == 0 || len(call.Assigns) > 0 || s.Negated || s.Background || a.lost != "" {

@@ -95,8 +95,8 @@ func (d *declaration) attribute(name string) {
 	}
 }
 
-// withoutValue handles a name without a value, such as local x. The value is unknown
-// afterwards.
+// withoutValue handles a name without a value, such as local x. Afterwards the value is
+// unknown, except after export and readonly, and with the options -p, -f and -F.
 func (d *declaration) withoutValue(name string) {
 	if d.variant != "export" && d.variant != "readonly" && !strings.ContainsAny(d.flags, "pfF") {
 		d.vanishes(name)
@@ -135,7 +135,8 @@ func (d *declaration) text(w arg) {
 	d.ends(name)
 }
 
-// ends records whether the declaration makes a variable read-only or exports it.
+// ends records the lasting effects of the declaration on a variable: it is read-only, it
+// changes case, or it is exported. The analysis treats a change of case like read-only.
 func (d *declaration) ends(name string) {
 	if d.variant == "readonly" || strings.ContainsAny(d.flags, "rluc") && d.variant != "export" {
 		d.freeze(name)

@@ -44,8 +44,8 @@ func (a *analysis) simple(c *syntax.CallExpr, stdin arg, piped bool) {
 	}
 }
 
-// lasting are commands after which the assignments before the command stay valid, as in
-// x=1 export y.
+// lasting are commands that keep the assignments before them: after x=1 export y, x is
+// still set.
 var lasting = []string{"export", "readonly", "eval", "source", ".", "exec", "declare", "typeset", "local", "set", "unset", "trap", ":"}
 
 // call judges a command by its words.

@@ -30,8 +30,8 @@ type arg struct {
 	// find. Then text is the directory.
 	tree bool
 	// below is set if the word is a file that a search has found by name. Then text is a
-	// directory and a name pattern, such as ./*.go, and the file may be in any directory
-	// below.
+	// directory and a name pattern, such as ./*.go, and the file may be at any depth
+	// below that directory.
 	below bool
 	// follows is set if the command may follow links below the directory. Either the
 	// command follows links itself, or a search passes the names of links to the command.
@@ -42,8 +42,8 @@ type arg struct {
 	// firm is set, together with counts, if the shell passes the word even when its value
 	// is empty.
 	firm bool
-	// joined is set if a file name is only a part of the word, so that the word names
-	// another file.
+	// joined is set if the name of a found file is only a part of the word, as in {}c.
+	// Then the word names another file.
 	joined bool
 	// single is set if an unknown word is certainly one word, not several words or none.
 	single bool
@@ -273,16 +273,17 @@ func (c *invoked) here(argv []arg) {
 	c.funcs = funcs
 }
 
-// script records that the shell itself runs a text, as eval does.
+// script records that the current shell runs a string as a script, as eval does.
 func (c *invoked) script(a arg) { c.text(a) }
 
-// child records that another shell runs a text. That shell gets only exported variables
-// and functions, and the analysis does not track which are exported. So variables are
-// unknown. The text is judged twice: with the functions and without them.
+// child records that another shell runs a string as a script, as sh -c does. The script
+// sees only exported variables and functions, and the analysis does not track which are
+// exported. So the analysis takes all variables as unknown, and judges the script twice:
+// without the functions of the line, and with them.
 func (c *invoked) child(a arg) { c.childWith(a, nil, true) }
 
-// childWith is child for a text with parameters ($1 and so on). The shell is sh if plain
-// is set, and bash otherwise.
+// childWith is like child, but the script also gets the parameters params ($1 and so on).
+// The other shell is sh if plain is set, and bash otherwise.
 func (c *invoked) childWith(a arg, params []arg, plain bool) {
 	before := c.posix
 	c.posix = plain

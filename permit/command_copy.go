@@ -201,7 +201,8 @@ func (c *invoked) isFile(a, holder arg) bool {
 	})
 }
 
-// backups records that the command keeps replaced files under their names plus a suffix.
+// backups records that the command keeps each replaced file as a backup, whose name is
+// the file's name plus a suffix.
 func (c *invoked) backups(o *options, to []arg) {
 	for _, suffix := range o.values("S", "suffix") {
 		c.writeJoined(to, suffix)
@@ -350,8 +351,8 @@ func (c *invoked) transfer(from, to []arg) {
 	}
 }
 
-// arrives records that the command copies a file to a path: under that name, or under its
-// own name if the path is a directory.
+// arrives records that the command copies a file to a path. If the path is a directory,
+// the copy is in that directory and keeps its name.
 func (c *invoked) arrives(from, to arg) {
 	c.overwrite(to)
 	if !from.known || !c.isDirectory(to) || strings.HasSuffix(from.text, "/") {

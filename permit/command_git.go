@@ -20,7 +20,7 @@ type git struct {
 	args []arg
 }
 
-// gitVerbs returns the judges of all git commands, by name.
+// gitVerbs returns the judges of all git commands. A key is the name of a command.
 func gitVerbs() map[string]func(*git) {
 	verbs := map[string]func(*git){}
 	for _, topic := range []func(func(string, func(*git))){gitReading, gitWorking, gitHistory, gitRemotes, gitSteering} {

@@ -25,7 +25,7 @@ const buildFlags = "*- C= o=> exec= toolexec= overlay=< modfile=< pkgdir=> vetto
 	"pgo= coverprofile=> cpuprofile=> memprofile=> blockprofile=> mutexprofile=> trace=> outputdir=> test.coverprofile=> test.cpuprofile=> test.memprofile=> test.trace=> run= bench= " +
 	"count= timeout= parallel= cpu= list= skip= fuzz= fuzztime= fuzzminimizetime= benchtime= shuffle= vet= args=?. f= reuse=<"
 
-// goVerbs returns the judges of the go commands, by name.
+// goVerbs returns the judges of the go commands. A key is the name of a command.
 func goVerbs() map[string]judge {
 	verbs := map[string]judge{}
 	add := func(names string, j judge) {

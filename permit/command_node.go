@@ -74,7 +74,7 @@ func scriptRunner(list string) judge {
 	}
 }
 
-// runScript records that an interpreter runs a file, its first argument. Without
+// runScript records that an interpreter runs the file in its first argument. Without
 // arguments, the interpreter runs its standard input.
 func (c *invoked) runScript(words []arg) {
 	if len(words) == 0 || isStdin(words[0]) || words[0].known && words[0].text == "-" {

@@ -26,8 +26,8 @@ type jqCall struct {
 	values    bool  // words after the filter are values, not file names
 }
 
-// jqCommand judges jq. A filter can read only the environment and modules. jq accepts
-// options everywhere, even after --args.
+// jqCommand judges jq. Besides its input, a filter can read only the environment and
+// modules. jq accepts options everywhere, even after --args.
 func jqCommand(c *invoked) {
 	c.known(c.args)
 	j := &jqCall{invoked: c}

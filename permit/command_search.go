@@ -24,9 +24,10 @@ func searchCommands(t table) {
 }
 
 // grepCommand judges programs that search files for a pattern. patterns are the options
-// that give the pattern. Without them, the first argument is the pattern. The programs
-// search directories, but grep itself only does so with -r. Without a path, they search
-// the current directory.
+// whose value is the pattern. Without such an option, the first argument is the pattern.
+// grep itself searches directories only with -r. The other programs always do. A program
+// that searches directories uses the current directory if it has no path. rg, ag and ack
+// then search their standard input instead, if it is a pipe.
 func grepCommand(patterns, list string) judge {
 	given := strings.Fields(patterns)
 	return func(c *invoked) {

@@ -145,7 +145,7 @@ func sourceCommand(c *invoked) {
 	c.vars, c.patterns = nil, nil // the file may have set any variable
 }
 
-// trapCommand judges trap. The shell runs the text later, when variables may have other
+// trapCommand judges trap. The shell runs the script later, when variables may have other
 // values.
 func trapCommand(c *invoked) {
 	args := c.args

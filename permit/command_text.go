@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// plainCommands change nothing and do not read files.
+// plainCommands change nothing and read no files, except with a few options.
 func plainCommands(t table) {
 	t.add("ps", processesCommand)
 	t.add("ss", func(c *invoked) {
@@ -30,7 +30,7 @@ func plainCommands(t table) {
 	t.add("date gdate", dateCommand)
 }
 
-// textCommands read files. They change only files that an option names.
+// textCommands process text: most read files, and split and csplit write files.
 func textCommands(t table) {
 	t.add("less", pagerCommand)
 	t.add("whatis apropos", func(c *invoked) {

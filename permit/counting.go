@@ -7,9 +7,9 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// uncertain returns what is known about a word with an unknown value. The word may be a
-// number or the hash of a commit, alone or in an option. Such a word cannot name a file
-// outside the project, and cannot be another option.
+// uncertain returns what is known about a word with an unknown value: whether it is
+// certainly a number or the hash of a commit, alone or as the value of an option. Such a
+// word cannot name a file outside the project, and cannot be another option.
 func (a *analysis) uncertain(w *syntax.Word) arg {
 	word := arg{text: a.written(w)}
 	parts, quoted := w.Parts, false
@@ -76,9 +76,9 @@ func (a *analysis) isToken(part syntax.WordPart) bool {
 	}
 }
 
-// writesHash reports whether everything that a statement can print is the hash of a commit.
-// A statement that can print the name of a branch or a tag returns false, because such a name
-// may look like an option.
+// writesHash reports whether everything that a statement can print is the hash of a
+// commit. It returns false if the statement can print the name of a branch or a tag,
+// because such a name may look like an option.
 func (a *analysis) writesHash(s *syntax.Stmt) bool {
 	words, ok := a.literals(s)
 	if !ok || len(words) < 2 || words[0] != "git" {

@@ -8,10 +8,10 @@ import (
 
 // sh is dash on some machines and bash on others, and the two differ. ((ls)) is
 // arithmetic in bash, but runs ls in dash. [[ a > b ]] compares in bash, but writes a
-// file in dash. So the analysis reads a text with syntax of bash twice, and the result
-// has the effects of both readings.
+// file in dash. So the analysis parses a script with bash syntax twice, once for each
+// shell, and records the effects of both readings.
 
-// bashOnly reports whether a text has syntax that sh may lack or read differently.
+// bashOnly reports whether a script has syntax that sh may lack or read differently.
 func bashOnly(file *syntax.File) bool {
 	for n := range syntax.Preorder(file) {
 		if isBashOnly(n) {

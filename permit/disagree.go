@@ -9,11 +9,12 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// The parser reads some texts differently from bash. Then bash would run something other
-// than the analysis sees. Such texts are rare, so the whole text counts as unknown.
+// The parser reads some scripts differently from bash. Then bash would run something
+// other than the analysis sees. Such scripts are rare, so the whole script counts as
+// unknown.
 
-// disagreement returns why bash may read a text differently from the parser. It returns
-// "" for nearly all texts. A cheap search of the text comes before each check.
+// disagreement returns why bash may read a script differently from the parser. It returns
+// "" for nearly all scripts. A cheap search of the script comes before each check.
 func disagreement(script string, file *syntax.File) string {
 	if strings.Contains(script, "\r") {
 		return "the command has a carriage return, which shells read in different ways: end lines with a newline only"

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A text that bash reads differently from the parser is zone 5, wherever the text is. The
-// same text without the trick is in a lower zone.
+// A script that bash reads differently from the parser is zone 5, also as a part of a
+// longer script. The same script without the trick is in a lower zone.
 //
 // SPEC P-02
 func TestWhatShellsReadDifferentlyIsZoneFive(t *testing.T) {

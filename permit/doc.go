@@ -22,7 +22,7 @@
 //   - Shell commands: the floor parses the command. It follows pipes, substitutions,
 //     here-documents, functions, variables and wrappers such as env, xargs and sudo. A part
 //     that the floor cannot determine is zone 5.
-//   - Addresses: the floor recognises every spelling of an address.
+//   - Addresses: the floor also recognises unusual spellings, such as 0x7f.1 for 127.0.0.1.
 //   - Other tools: zone 5, unless [Options].Tools describes the tool. The floor knows the
 //     tools of package toolbox.
 //
@@ -73,15 +73,16 @@
 //
 // # What it cannot do
 //
-// Parsing a command gives only a warning. A sandbox is what limits a command. A program of
-// the project can do whatever its user can, and the command does not show what the program
+// The floor reads a command, but cannot limit it. Only a sandbox can. A program of the
+// project can do whatever its user can, and the command does not show what the program
 // does. So without a sandbox, the zone of every command rises by one
 // ([Options].Sandboxed).
 //
-// The file system may change between the check of a path and the use of the path. So tools
-// must open files through [os.Root], as the tools of package toolbox do. The floor does not
-// see other names of a file (hard links). It does not see what an external agent does on
-// another machine.
+// The file system may change between the check of a path and the use of the path. So
+// tools must open files through [os.Root], as the tools of package toolbox do. A file may
+// have other names (hard links). The floor asks before a command changes such a file, but
+// does not find the other names. It does not see what an external agent does on another
+// machine.
 //
 // # Concurrency
 //

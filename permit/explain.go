@@ -127,8 +127,8 @@ func (e *Explanation) Network() bool {
 }
 
 // Agent reports whether the call may use the ssh agent, which gives access to the user's
-// keys. It returns true if git or ssh connects to another machine and nothing in the call
-// is unknown or runs other code.
+// keys. It returns true if git, ssh, scp, sftp or rsync connects to another machine, and
+// nothing in the call is unknown or runs other code.
 func (e *Explanation) Agent() bool {
 	reaches := false
 	for i := range e.Findings {

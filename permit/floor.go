@@ -37,12 +37,12 @@ type Options struct {
 	// Protect has more files and directories that must not change, such as those of
 	// loaded spaces. Defaults to none.
 	Protect []string
-	// Sandboxed says that the commands of the tool shell run in a sandbox. The zone of a
+	// Sandboxed says that the commands of the shell tool run in a sandbox. The zone of a
 	// command outside a sandbox rises by one. Commands of other tools always count as
 	// outside a sandbox. Defaults to false.
 	Sandboxed bool
-	// Shell is the program that runs the commands of the tool shell: bash, or another
-	// shell that follows POSIX. Defaults to bash.
+	// Shell is the program that runs the commands of the shell tool. It is bash or
+	// another POSIX shell. Defaults to bash.
 	Shell string
 	// Home is the user's home directory. Defaults to the home directory of the process.
 	Home string

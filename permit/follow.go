@@ -12,8 +12,8 @@ import (
 // errLooks says that a directory was not searched for links.
 var errLooks = errors.New("the directory has too many files to look for links")
 
-// readFollowing records that the command reads everything below some directories and
-// follows links there, as grep -R, tar -h and cp -rL do.
+// readFollowing records that the command reads everything below some directories. If
+// follows is set, the command also follows links there, as grep -R, tar -h and cp -rL do.
 func (c *invoked) readFollowing(args []arg, follows bool) {
 	for _, a := range args {
 		a.follows = a.follows || follows

@@ -27,7 +27,7 @@ type Guard struct {
 	// matches. It also denies a call if the subject of a finding matches, such as a
 	// resolved command. Defaults to none.
 	Deny string
-	// Commands are the only commands that may run, by name. Defaults to all.
+	// Commands are the names of the only commands that may run. Defaults to all.
 	Commands []string
 	// Paths are the only paths that a call may read or change. They are patterns relative
 	// to the project. Defaults to all.

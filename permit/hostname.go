@@ -114,8 +114,9 @@ func isPlainLetter(r rune) bool {
 }
 
 // judgeCarried searches a name for an address, as in 10.0.0.1.nip.io and
-// app-10-0-0-1.sslip.io. With wildcard, it also finds 0a000001.nip.io and --1.sslip.io.
-// Only an address that is not public makes the result more severe.
+// app-10-0-0-1.sslip.io. If wildcard is set, it also finds addresses in other forms, as in
+// 0a000001.nip.io and --1.sslip.io. Only an address that is not public makes the result
+// more severe.
 func judgeCarried(name string, wildcard bool) reach {
 	var r reach
 	note := func(addr netip.Addr) {

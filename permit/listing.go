@@ -279,8 +279,8 @@ func (a *analysis) overNames(items []*syntax.Word) (arg, bool) {
 }
 
 // surprises searches the project. odd is set if xargs would misread a name. steers is set
-// if the search finds a file that controls Belay. If there are too many files, both are
-// set.
+// if the search finds a file that controls Belay, git or another program. If there are
+// too many files, both are set.
 func (a *analysis) surprises(starts []string) (odd, steers bool) {
 	inside := len(a.dirs) > 0
 	for _, dir := range a.dirs {

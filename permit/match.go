@@ -351,8 +351,8 @@ func matchBehindOptions(patterns, words []string) bool {
 	return false
 }
 
-// matchWords compares words with patterns. A * at the end matches any number of words.
-// With prefix, more words may follow.
+// matchWords compares words with patterns. A * at the end matches any number of words. If
+// prefix is set, more words may follow.
 func matchWords(patterns, words []string, prefix bool) bool {
 	for i, p := range patterns {
 		if p == "*" && i == len(patterns)-1 {
@@ -436,8 +436,8 @@ func parseURLPattern(text string) (urlPattern, error) {
 	return p, nil
 }
 
-// matches reports whether a URL matches. With strict, a URL in an unusual spelling does
-// not match.
+// matches reports whether a URL matches. If strict is set, a URL in an unusual spelling
+// does not match.
 func (p *urlPattern) matches(raw string, strict bool) bool {
 	r := judgeURL(raw)
 	u, err := url.Parse(raw)

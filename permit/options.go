@@ -143,7 +143,8 @@ func (p *parser) next() arg {
 	return arg{text: "(nothing)"}
 }
 
-// long parses --name, --name=value or --name value. With words, it also parses -name.
+// long parses --name, --name=value or --name value. If p.words is set, it also parses
+// -name.
 func (p *parser) long(a arg) {
 	name, given, joined := strings.Cut(strings.TrimPrefix(a.text[1:], "-"), "=")
 	value := arg{text: given, known: joined && a.known, pattern: joined && a.pattern, counts: joined && a.counts}

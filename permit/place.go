@@ -410,8 +410,8 @@ func isASCII(s string) bool {
 	return true
 }
 
-// judgePath judges what a command does to a path. With strict, it judges what a file tool
-// does to the path. If several protections apply, judgePath uses the first one that is
+// judgePath judges what a command does to a path. If strict is set, it judges what a file
+// tool does instead. If several protections apply, judgePath uses the first one that is
 // not relaxed.
 func (f *Floor) judgePath(s *spot, do effect, strict bool) Finding { //nolint:gocognit // one case for each kind of place, in order
 	found := Finding{Kind: KindRead, Subject: s.name(), does: do}

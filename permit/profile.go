@@ -320,8 +320,8 @@ func (f *Floor) expanded(text string) (string, bool) {
 }
 
 // globFindings judges the part of a pattern before its first wildcard. dir is the
-// directory that the pattern is relative to. Without always, it judges only patterns that
-// may lead out of that directory.
+// directory that the pattern is relative to. If always is not set, it judges only
+// patterns that may lead out of that directory.
 func (f *Floor) globFindings(found []Finding, m *member, dir string, always bool) []Finding {
 	for _, text := range texts(m) {
 		away := strings.Contains(text, "..") || strings.HasPrefix(text, "~") || filepath.IsAbs(filepath.FromSlash(text))

@@ -26,16 +26,17 @@ const (
 	mostDirectories = 8
 )
 
-// analysis collects what a shell does with a text, which other comments call the line. It
-// analyses the text as the shell would run it, and tracks variables and the working
-// directory as far as possible. In doubt it assumes the worse case.
+// analysis collects what a shell does when it runs a script. Other comments call this
+// script the line, even if it has several lines. The analysis follows the line as the
+// shell would run it, and tracks variables and the working directory as far as possible.
+// In doubt it assumes the worse case.
 type analysis struct {
 	floor *Floor
 	found []Finding
 	state
 	depth   int
 	steps   int
-	line    uint     // line number in the current text
+	line    uint     // line number in the current script
 	calls   []string // active functions, outermost first
 	forks   bool     // the current statement runs in the background or in a pipe
 	owner   int      // index of the current command's finding, plus 1
@@ -45,17 +46,18 @@ type analysis struct {
 	located []located
 	// ownRepository is a directory where git finds the project's own repository.
 	ownRepository string
-	// links has the links below a directory that lead out of the project, by directory.
+	// links has the links below a directory that lead out of the project. The key is the
+	// directory.
 	links map[string][]spot
 	// tracked is set if the current command is git and its paths come from git's index.
 	tracked bool
-	// confined is set if the text runs in a sandbox.
+	// confined is set if the line runs in a sandbox.
 	confined bool
 	src      string
 	// fed is set if the shell itself, and so everything that it runs, reads from a pipe
 	// or a redirection.
 	fed bool
-	// posix is set if sh runs the text: dash on some machines, bash on others.
+	// posix is set if sh runs the line: dash on some machines, bash on others.
 	posix bool
 }
 
@@ -141,7 +143,7 @@ func (a *analysis) doubt(subject, why string) {
 	a.add(Finding{Kind: KindUnknown, Subject: subject, Zone: ZoneMachine, Why: why})
 }
 
-// text analyses a text that a shell runs.
+// text analyses a string that a shell runs as a script.
 func (a *analysis) text(script arg) {
 	if !script.isText() {
 		a.doubt(script.text, "a shell runs a script that Belay cannot determine")
@@ -205,7 +207,7 @@ func (a *analysis) parse(script string) {
 	a.statements(file.Stmts)
 }
 
-// unreadable returns why the analysis does not read a text, or an empty text if it does.
+// unreadable returns why the analysis does not read a script, or "" if it does.
 func unreadable(script string) string {
 	if len(script) > longestScript {
 		return "it is too long to check"

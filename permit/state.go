@@ -7,7 +7,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// state is the state of the shell at a point of the text. Its parts are immutable, so an
+// state is the state of the shell at a point of the line. Its parts are immutable, so an
 // assignment makes a full copy.
 type state struct {
 	// dirs are the possible working directories, as the shell names them, without
@@ -20,9 +20,9 @@ type state struct {
 	// deep has the variables of patterns whose files may be at any depth below a
 	// directory.
 	deep *tree[bool]
-	// dirty are the variables that the text may have set to something other than a
-	// number. Arithmetic with them may run commands. allDirty is set if every variable may
-	// be dirty.
+	// dirty are the variables that the line may have set to something other than a
+	// number. Arithmetic with them may run commands. allDirty is set if every variable
+	// may be dirty.
 	dirty    *tree[bool]
 	allDirty bool
 	// integers are the variables whose values the shell evaluates as arithmetic. keyed
@@ -30,7 +30,7 @@ type state struct {
 	// the variables that may be arrays. For them, declare expands a text in parentheses
 	// to a list of words.
 	integers, keyed, arrays *tree[bool]
-	// tokens are the variables that the text has set to a number, to the hash of a
+	// tokens are the variables that the line has set to a number, to the hash of a
 	// commit, or to an empty value.
 	tokens *tree[bool]
 	// deepGlobs is set if ** matches any number of directories, as after shopt -s
@@ -62,7 +62,7 @@ type state struct {
 	// trapped is set if a trap may still run. The trap itself was judged when it was set.
 	trapped bool
 	// lost is the reason why commands may run anything, for example because PATH was
-	// changed or an earlier part of the line ran an unknown text.
+	// changed or an earlier part of the line ran an unknown script.
 	lost string
 }
 
@@ -165,7 +165,7 @@ func (s *state) loseVariables() {
 	s.anyAlias = true
 }
 
-// drop forgets the variables that a part of the text sets.
+// drop forgets the variables that a part of the line sets.
 func (s *state) drop(n syntax.Node) {
 	for n := range syntax.Preorder(n) {
 		if as, ok := n.(*syntax.Assign); ok && as.Name != nil {

@@ -186,7 +186,7 @@ func skipSlashes(s string) (rest, slashes string) {
 }
 
 // judgeAuthority judges user, host and port at the beginning of a text. whole is false if
-// the text was cut off. With scp, a path may follow the first colon.
+// the text was cut off. If scp is set, a path may follow the first colon.
 func judgeAuthority(s string, whole, scp bool) reach {
 	region, _, ends := strings.Cut(s, "/")
 	if len(region) > maxAuthority || !ends && !whole {
@@ -252,8 +252,8 @@ func judgeHostPort(s string, scp bool) reach {
 	return r
 }
 
-// isPort reports whether a text is empty, or a colon and a port. With scp, it may also be
-// a colon and a path.
+// isPort reports whether a text is empty, or a colon and a port. If scp is set, it may
+// also be a colon and a path.
 func isPort(s string, scp bool) bool {
 	if s == "" || s == ":" {
 		return true

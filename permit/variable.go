@@ -2,21 +2,21 @@ package permit
 
 import "strings"
 
-// A text may set variables in many ways: by an assignment, a declaration, a loop, a
+// A line may set variables in many ways: by an assignment, a declaration, a loop, a
 // redirection, an expression, an expansion, and by builtins such as read and printf. In
 // all these cases, the analysis calls functions of this file, because some variables
 // change what the shell runs.
 
 // The shell's own variables, which bash sets or reads.
 const (
-	// ownVariables may lose the values that a text gives them.
+	// ownVariables may lose the values that the line gives them.
 	ownVariables = "_ BASH* COLUMNS COMP_* COMPREPLY COPROC* DIRSTACK EPOCHREALTIME EPOCHSECONDS EUID FUNCNAME FUNCNEST GROUPS HISTCMD LINENO LINES MAPFILE " +
 		"OLDPWD OPTARG OPTIND PIPESTATUS PPID PWD RANDOM READLINE_* REPLY SECONDS SHELLOPTS SRANDOM TEXTDOMAIN* TIMEFORMAT UID auto_resume histchars"
 	// countingVariables are the shell's own variables that always hold numbers. Bash
 	// evaluates some of the assigned values as arithmetic, which may run commands.
 	countingVariables = "BASHPID COLUMNS EPOCHSECONDS EUID FUNCNEST HISTCMD LINENO LINES OPTIND PPID RANDOM SECONDS SRANDOM UID BASH_SUBSHELL PIPESTATUS"
 	// idleVariables are the shell's own variables that may have any value, because only
-	// the text itself reads them.
+	// the line itself reads them.
 	idleVariables = "_ COLUMNS COMPREPLY COPROC* FUNCNAME LINES MAPFILE OPTARG PIPESTATUS REPLY TIMEFORMAT"
 )
 
@@ -59,7 +59,7 @@ func (l *nameList) has(name string) bool {
 // isOwn reports whether a variable is one of the shell's own variables.
 func isOwn(name string) bool { return ownNames.has(name) }
 
-// hazard records a finding if the text sets a variable that can change which programs
+// hazard records a finding if the line sets a variable that can change which programs
 // run.
 func (a *analysis) hazard(name string, value arg) {
 	a.steered(name, value)

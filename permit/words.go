@@ -65,7 +65,7 @@ func (a *analysis) value(w *syntax.Word) arg {
 	return a.resolve(w, false)[0]
 }
 
-// resolve resolves a word. With split, the word may become several words or none.
+// resolve resolves a word. If split is set, the word may become several words or none.
 func (a *analysis) resolve(w *syntax.Word, split bool) []arg { //nolint:gocognit // one case for each kind of word, in order
 	unknown := func() []arg {
 		u := a.uncertain(w)

@@ -11,10 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Everything is mounted read-only, and the writable directories are mounted once more on
-// top. Names are opened without following symbolic links. The links were resolved before:
-// if a name is a link now, someone has replaced it since, and the program does not run.
-
+// openat2 opens a name as how says. Apart from some devices, no symbolic link is
+// followed, because all links were resolved before. If a name is a link now, someone has
+// replaced it since, and the program does not run.
 func (s *script) openat2(name string, how *unix.OpenHow) *call {
 	return s.do("open "+name, unix.SYS_OPENAT2, unix.AT_FDCWD, name, how, int(unsafe.Sizeof(*how)))
 }
@@ -46,7 +45,8 @@ func (s *script) readOnly(what string, tree any, name string, flags int) {
 	s.do("make "+what+" read-only", unix.SYS_MOUNT_SETATTR, tree, name, flags|unix.AT_RECURSIVE, attr, int(unsafe.Sizeof(*attr)))
 }
 
-// mounts sets up the file system for the program.
+// mounts sets up the file system for the program. Everything is mounted read-only, and
+// the writable directories are mounted once more on top.
 func (s *script) mounts(o order, holds []hold, sockets []string) {
 	s.do("separate the mounts from those outside", unix.SYS_MOUNT, "none", "/", 0, unix.MS_REC|unix.MS_PRIVATE, 0)
 	s.do("mount /proc", unix.SYS_MOUNT, "proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, 0)

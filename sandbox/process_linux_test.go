@@ -194,8 +194,8 @@ func parent(kind string) {
 	panic(fmt.Sprint("the command has ended, and was to be killed: ", exit, err))
 }
 
-// When a program ends, its background processes continue, as without a sandbox. They stay
-// in the sandbox.
+// When a program ends, its background processes continue, as without a sandbox, and they
+// stay in the sandbox. Only bubblewrap ends them.
 func TestWhatIsLeftInTheBackground(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, s *sandbox.Sandbox) {

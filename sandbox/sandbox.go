@@ -14,9 +14,9 @@ type Kind string
 const (
 	// None means that there is no sandbox: none of the kinds works on this machine.
 	None Kind = "none"
-	// Namespaces is Landlock together with own namespaces for mounts, processes and IPC.
-	// Without Policy.Network, there is also a network namespace. This kind enforces the
-	// most limits.
+	// Namespaces is Landlock with new namespaces for mounts, processes and IPC. Without
+	// Policy.Network, there is also a new network namespace. This kind enforces the most
+	// limits.
 	Namespaces Kind = "landlock+namespaces"
 	// Bubblewrap is the program bwrap, which also makes namespaces. It works without a
 	// call of [Main].

@@ -136,8 +136,8 @@ func (c *call) issue() (uintptr, syscall.Errno) {
 	}
 }
 
-// fork starts a process with a copy of this memory, in which only the calling thread
-// exists. fork returns in both processes. The caller must block all signals, because
+// fork starts a process with a copy of this memory. Only the calling thread exists in the
+// new process. fork returns in both processes. The caller must block all signals, because
 // their handlers belong to the Go runtime. The signals stay blocked in the child.
 //
 //go:norace

@@ -339,8 +339,8 @@ func runWatcher(args []string) error {
 	return nil
 }
 
-// detach starts a watcher process that is not a child of this process, because this
-// process becomes the program.
+// detach starts a watcher process that is not a child of this process. This process
+// becomes the program, or ends before the watcher does.
 func (w *watcher) detach() error {
 	argv, err := syscall.SlicePtrFromStrings(w.arguments())
 	if err != nil {

@@ -247,10 +247,9 @@ func Answer(asked belay.Question, by, said string) (belay.Decision, error) {
 	return belay.Decision{Approval: asked.ID, Hash: asked.Hash, Allow: true, By: by, Reason: answer}, nil
 }
 
-// Answering returns an approver that asks a person the questions of ask_user. All other
-// approvals go to the second approver. If the second approver is nil, they are denied. An
-// empty answer is a denial. After an invalid answer, the question is asked again, at most
-// twice.
+// Answering returns an approver that asks a person the questions of ask_user. The approver
+// others decides about all other calls. If others is nil, these calls are denied. An empty
+// answer is a denial. After an invalid answer, the question is asked again, at most twice.
 func Answering(person string, asker belay.Asker, others belay.Approver) belay.Approver { //nolint:ireturn // an approver is used through the interface
 	return &answering{person, asker, others}
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/belay-run/belay/toolbox"
 )
 
-// ear is an ask_user extension alone. Tests pass it decisions and fetch the answers.
+// ear is an ask_user extension without an agent. Tests pass it decisions and fetch the
+// answers.
 type ear struct {
 	t        *testing.T
 	snapshot *hook.Snapshot

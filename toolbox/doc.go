@@ -13,7 +13,7 @@
 //
 // The tools are an extension, which also adds text to the prompt. [Options] can leave out
 // the shell, or all tools that change something. [Extension.Only] returns an extension
-// with some of the tools. [Shell] makes only the tool shell.
+// with some of the tools. [Shell] makes only the shell tool.
 //
 // A path is relative to the project, or absolute and inside the project. The file tools
 // follow symbolic links that stay inside. They never leave the project: not by "..", not
@@ -35,8 +35,8 @@
 // Commands inherit the environment without the variables that look like secrets, see
 // [ShellOptions]. In texts, file names with unprintable characters are quoted.
 //
-// [AskUser] is an extension with a tool with which the model asks the user a question.
-// [Directives] are slash commands for users.
+// [AskUser] returns an extension with a tool that asks the user a question. [Directives]
+// are slash commands for users.
 //
 // The text of a result is for the model. To show a result to people, use its render data.
 // It is the JSON form of one of the View types, and its "kind" names the type.

@@ -217,7 +217,8 @@ func TestWriteDropsTheRightToRunAsAnother(t *testing.T) {
 	}
 }
 
-// A directory is replaced by a named pipe after it was checked and before it is opened.
+// If a directory is replaced by a named pipe after it was checked and before it is opened,
+// Walk does not wait for the pipe.
 func TestAPipeInADirectorysPlaceDoesNotHoldItUp(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, nil)

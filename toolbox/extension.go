@@ -51,7 +51,7 @@ func New(root *os.Root, opts *Options) *Extension {
 }
 
 // Only returns an extension with only the named tools, for another agent. Both extensions
-// know which files were read.
+// share the record of which files each session has read.
 func (e *Extension) Only(names ...string) *Extension {
 	return &Extension{slices.DeleteFunc(slices.Clone(e.tools), func(t belay.Tool) bool { return !slices.Contains(names, t.Declaration().Name) })}
 }

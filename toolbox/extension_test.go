@@ -12,8 +12,8 @@ import (
 	"github.com/belay-run/belay/toolbox"
 )
 
-// The stock tools are an extension: they have an owner and a part of the prompt, Options.Resources
-// restricts them, and they can be added and removed at any time.
+// The tools are an extension. They have an owner and a part of the prompt,
+// Options.Resources restricts them, and they can be added and removed at any time.
 //
 // SPEC E-11
 func TestExtension(t *testing.T) {
@@ -82,8 +82,8 @@ func TestExtension(t *testing.T) {
 	})
 }
 
-// An agent with some of the tools knows which files the session has read with its other
-// tools.
+// Extensions that Only returns share the record of which files a session has read. So write
+// of one extension may overwrite a file that the session has read with another.
 func TestOnlySharesWhatWasRead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -39,10 +39,10 @@ type ShellOptions struct {
 	// GIT_TERMINAL_PROMPT and TERM set so that no program waits for a person.
 	//
 	// A variable counts as a secret if its value contains a URL with a password. It also
-	// counts as a secret if its name, split at underscores, has the word PAT, or a word
-	// that ends in KEY, TOKEN, SECRET, PASSWORD, PASSWD, PASSPHRASE, PASS, PWD,
-	// CREDENTIAL, CRED, AUTH, AUTHORIZATION, COOKIE or DSN. The word may be in the plural
-	// or have a number. PWD, OLDPWD, SSH_AUTH_SOCK and the word ASKPASS are exceptions.
+	// counts as a secret if its name, split into words, has the word PAT, or a word that
+	// ends in KEY, TOKEN, SECRET, PASSWORD, PASSWD, PASSPHRASE, PASS, PWD, CREDENTIAL,
+	// CRED, AUTH, AUTHORIZATION, COOKIE or DSN. The word may be in the plural or have a
+	// number. PWD, OLDPWD, SSH_AUTH_SOCK and the word ASKPASS are exceptions.
 	//
 	// Variables that change how a shell starts, such as BASH_ENV and exported functions,
 	// are always removed, even from Env. With them, a permission check could not know

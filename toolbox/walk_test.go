@@ -93,8 +93,8 @@ func TestGlob(t *testing.T) {
 	}
 }
 
-// ignoreCases have .gitignore files by directory, and paths to check. A path of a
-// directory ends in a slash.
+// ignoreCases have .gitignore files and paths to check. The keys of files are directories.
+// A path of a directory ends in a slash.
 var ignoreCases = []struct {
 	rule  string
 	files map[string]string

@@ -3,8 +3,8 @@
 // sources override earlier ones. Flags come last, see [Loaded.Override]. Each value
 // remembers its source.
 //
-// A project's file may tighten the user's settings but not loosen them, so that it is safe
-// to open a stranger's repository.
+// A project's file cannot loosen the settings that protect the user, such as the mode, the
+// budget and the sandbox. So it is safe to open a stranger's repository.
 package config
 
 import (
@@ -46,8 +46,8 @@ type Config struct {
 	Hooks     Hooks     `json:"hooks"`
 	Skills    Skills    `json:"skills"`
 	Serve     Serve     `json:"serve"`
-	// Providers are the settings of providers, by name. [Loaded.Provider] adds the built-in
-	// values.
+	// Providers are the settings of providers. A key is the name of a provider.
+	// [Loaded.Provider] adds the built-in values.
 	Providers map[string]Provider `json:"providers"`
 }
 
@@ -196,7 +196,7 @@ func fields() []field {
 // howServed completes the sentence "a project cannot decide …".
 const howServed = "how the server is reached"
 
-// always is the inFiles of settings that only a file may set, where people see them.
+// always is the function inFiles of settings that must be in a file, where people see them.
 func always(*Config) string { return "set it in a " + Name + ", not by a variable" }
 
 // never returns the function inFiles for a sandbox mode that must be in a file.

@@ -207,8 +207,8 @@ func TestProjectIsFoundUpward(t *testing.T) {
 	}
 }
 
-// A directory .belay makes its parent a project, whatever it contains. So skills, agents
-// and sessions are found from subdirectories too.
+// A directory with a directory .belay is a project, even if .belay is empty. So skills,
+// agents and sessions are found from subdirectories too. The last cases are exceptions.
 func TestProjectOfADirectoryBelay(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -371,7 +371,7 @@ func TestTemplate(t *testing.T) {
 // forUsers are settings that a project's file must not have.
 var forUsers = []string{"hooks.disable", "hooks.allow_commands", "hooks.webhook_allowlist", "permit.relax", "permit.roots", "permit.tools", "sandbox.write", "sandbox.memory", "sandbox.processes", "sandbox.cpu_time", "network.private_hosts", "network.proxy", "memory.file", "providers", "serve.listen", "serve.hosts", "serve.workers", "serve.trust_proxy", "serve.max_body", "serve.connections"}
 
-// The rules and guards of both files apply together.
+// The rules and guards of the user's file and of the project's file apply together.
 func TestRulesAddUp(t *testing.T) {
 	t.Parallel()
 	l := load(t, files(t, "permit:\n  rules: [allow shell(make *)]\n  guards: [{id: a, deny: x}]\n", "permit:\n  rules:\n    - deny shell(make deploy)\n  guards:\n    - {id: b, deny: y}\n"))

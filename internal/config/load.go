@@ -51,7 +51,7 @@ type Loaded struct {
 	Spaces []string
 
 	from    map[string]Source
-	lines   map[string]string // file and line of each rule and guard, by its Where
+	lines   map[string]string // file and line of each rule and guard; the key is its Where
 	environ []string
 }
 
@@ -280,7 +280,8 @@ var otherVariables = []string{
 }
 
 // unknownVariables returns an error for each BELAY_ variable that is not a setting.
-// Otherwise a mistyped limit would silently have no effect. It ignores variables for tests.
+// Otherwise a mistyped limit would silently have no effect. It ignores otherVariables, empty
+// variables, and variables for tests, whose names contain TEST.
 func (l *Loaded) unknownVariables() error {
 	known := slices.Clone(otherVariables)
 	for _, f := range fields() {

@@ -18,8 +18,8 @@ import (
 	"github.com/belay-run/belay/permit"
 )
 
-// Permit configures the floor. The rules and guards of the user's file and of the
-// project's file apply together. Rules of a project may ask and deny, but not allow.
+// Permit configures the floor. The rules and guards of all files apply together. Rules of
+// a project may ask and deny, but not allow.
 type Permit struct {
 	// Rules include the file and line of each rule.
 	Rules []permit.Rule `json:"rules"`
@@ -28,7 +28,7 @@ type Permit struct {
 	// Roots are more directories for the file tools, as absolute paths.
 	Roots  []string `json:"roots"`
 	Guards []Guard  `json:"guards"`
-	// Tools says what custom tools do, by name.
+	// Tools says what custom tools do. A key is the name of a tool, and may have wildcards.
 	Tools map[string]permit.Profile `json:"tools"`
 }
 
@@ -101,7 +101,7 @@ func looserMode(project, user *Config) bool {
 	return err == nil && (p.Auto > u.Auto || p.Ask > u.Ask)
 }
 
-// addsUp reports whether the values of the project's file are added to the user's, instead
+// addsUp reports whether the values of a file are added to those of earlier files, instead
 // of replacing them.
 func addsUp(into any) bool {
 	switch into.(type) {

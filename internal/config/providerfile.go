@@ -128,7 +128,7 @@ func (r *reading) fits(name string, p *Provider, at ast.Node, words []word) {
 	}
 }
 
-// models reads the settings of single models, by name.
+// models reads the settings of single models. A key is the name of a model.
 func (r *reading) models(what string, node ast.Node, words *[]word) map[string]Tuning {
 	object, ok := node.(ast.MapNode)
 	if !ok {

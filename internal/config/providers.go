@@ -42,8 +42,8 @@ type Provider struct {
 	// KeyFile is the absolute path of a file with the key. It is used if no variable is
 	// set.
 	KeyFile string `json:"key_file"`
-	// Tuning applies to all models of the provider. Models overrides it for single models,
-	// by name.
+	// Tuning applies to all models of the provider. Models overrides it for single models.
+	// A key is the name of a model.
 	Tuning
 
 	Models map[string]Tuning `json:"models"`
@@ -54,8 +54,8 @@ type Provider struct {
 	Table string `json:"-"`
 	// Default is the default model, or "".
 	Default string `json:"-"`
-	// Said means that the settings mention the provider. Moved means that they change the
-	// URL of a built-in provider, so that its models are unknown.
+	// Said means that the settings mention the provider. Moved means that they give a
+	// built-in provider another scheme or host, so that its models are unknown.
 	Said, Moved bool `json:"-"`
 }
 
@@ -118,8 +118,9 @@ func builtInOf(name string) (Provider, bool) {
 	return all[at], true
 }
 
-// vendorOf returns the built-in provider of a kind. It is used for a configured provider
-// without a URL, which is another account with the same vendor.
+// vendorOf returns the vendor's built-in provider of a kind: for KindChat, OpenAI's. It is
+// used for a configured provider without a URL, which is another account with the same
+// vendor.
 func vendorOf(kind string) Provider {
 	if kind == KindChat {
 		kind = KindOpenAI
@@ -220,8 +221,8 @@ func checkModel(model string) error {
 	return fmt.Errorf("%q is not a model%s: write PROVIDER/NAME, such as anthropic/claude-sonnet-4-5 or ollama/qwen3", model, hint)
 }
 
-// checkProvider returns an error if the provider of the model does not exist. It needs the
-// providers of all files.
+// checkProvider returns an error if the name of the model is invalid, or if its provider
+// does not exist. Call it after all files are read, because any file may add providers.
 func (l *Loaded) checkProvider() error {
 	if l.Model == "" {
 		return nil

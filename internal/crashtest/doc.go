@@ -17,6 +17,8 @@
 // processes decide one after the other or at the same time, and still others resume the
 // turn.
 //
-// The children run the test binary itself. A package that tests its store with [Run] or
-// [RunApprovals] must call [Child] at the beginning of its TestMain.
+// [RunHooks] kills a process while hooks are running.
+//
+// The children run the test binary itself. A package that tests its store with one of these
+// functions must call [Child] at the beginning of its TestMain.
 package crashtest

@@ -79,7 +79,7 @@ func lookUp(d time.Duration, id, fact string) hook.Handler[belay.TurnSoFar, bela
 	}
 }
 
-// houseRules uses the merged policy.
+// houseRules adds the merged value of maxFiles to the prompt.
 func houseRules(_ context.Context, t belay.TurnSoFar) (belay.PromptSections, error) {
 	limit, _ := maxFiles.Value(t.Policy())
 	return belay.PromptSections{Sections: []belay.PromptSection{{
@@ -137,7 +137,7 @@ func redact(_ context.Context, r belay.ToolResult) (belay.ToolReaction, error) {
 
 var datedVersion = regexp.MustCompile(`(?m)^# \S+ \(\d{4}-\d\d-\d\d\)$`)
 
-// houseStyle checks what was written, and tells the model what is wrong.
+// houseStyle tells the model if a written changelog has no version with a date.
 func houseStyle(_ context.Context, r belay.ToolResult) (belay.ToolReaction, error) {
 	var in writeInput
 	if err := json.Unmarshal(r.Input(), &in); err != nil {

@@ -49,7 +49,7 @@ func fill(dir string) error {
 
 const slowSearch = 60 * time.Millisecond
 
-// tools returns tools that work only on files below root. The tool write calls cut.
+// tools returns tools that work only on files below root. The write tool calls cut.
 func tools(root *os.Root, cut *scissors) []belay.Tool {
 	read := func(_ context.Context, in pathInput) (string, error) {
 		data, err := root.ReadFile(in.Path)

@@ -59,7 +59,7 @@ type Document struct {
 	Fields []Field
 	// Found reports whether the file has frontmatter, even if it is empty.
 	Found bool
-	// Body is the text after the frontmatter, and BodyLine is its first line.
+	// Body is the text after the frontmatter, and BodyLine is the number of its first line.
 	Body     string
 	BodyLine int
 	// Notes are the mistakes that were tolerated.

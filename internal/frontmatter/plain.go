@@ -173,8 +173,8 @@ func scalar(s string, inFlow bool) (Value, bool) {
 	return Value{Kind: String, Text: s}, true
 }
 
-// quoted removes the quotes around a text. It reports false if the text contains quotes or
-// escapes.
+// quoted removes the quotes around a text. It reports false if the text inside contains the
+// same quote or, in double quotes, a backslash.
 func quoted(s string) (string, bool) {
 	if len(s) < 2 || s[len(s)-1] != s[0] {
 		return "", false

@@ -12,8 +12,8 @@ import (
 // depth limits how deep values may be nested.
 const depth = 16
 
-// intricacy limits how many lines a text may have, together with the characters that can
-// begin a nested value, such as [ and -.
+// intricacy limits a sum: the number of lines of a text, plus the number of characters that
+// can begin a nested value, such as [ and -.
 const intricacy = 4096
 
 // readYAML reads any YAML mapping. line is the number of its first line in the file.

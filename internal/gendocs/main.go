@@ -1,7 +1,7 @@
-// Command gendocs writes the parts of the docs that are generated from code: the phase
-// table in docs/hooks.md, the diagnostic codes, the JSON Schemas, and the reference and the
-// OpenAPI document of the server. With -check it writes
-// nothing, and fails if a file is stale.
+// Command gendocs writes the parts of the docs that are generated from code: the tables of
+// phases and their fields in docs/hooks.md, the diagnostic codes, the JSON Schemas, and the
+// reference and the OpenAPI document of the server. With -check it writes nothing, and fails
+// if a file is stale.
 package main
 
 import (
@@ -83,7 +83,7 @@ func orphans(root string, files map[string][]byte) ([]string, error) {
 	return names, nil
 }
 
-// generate returns the content of each generated file, by its path.
+// generate returns the contents of the generated files. A key is the path of a file.
 func generate(root string) (map[string][]byte, error) {
 	files := map[string][]byte{"docs/reference/diagnostics.md": diagnostics()}
 	for name, make := range map[string]func() ([]byte, error){"serve/openapi.json": serve.OpenAPI, "docs/reference/api.md": serve.Reference} {

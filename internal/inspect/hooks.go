@@ -16,8 +16,8 @@ import (
 	"github.com/belay-run/belay/subagent"
 )
 
-// Hooks are the hooks that an agent here would have: the hooks of files, and those that the
-// program adds. Nothing runs, unless a command asks for it, such as "hooks try".
+// Hooks are the hooks that an agent of the project would have: the hooks of files, and those
+// that the program adds. No hook runs, unless a command such as "hooks try" calls it.
 type Hooks struct {
 	Settings *config.Loaded
 	Places   *assembly.Places
@@ -39,8 +39,8 @@ type AgentHook struct {
 	Sub   hook.Subscription
 }
 
-// OpenHooks installs the hooks that an agent here would have, without an agent. Call Close
-// after use.
+// OpenHooks installs the hooks that an agent of the project would have, without an agent.
+// Call Close after use.
 func OpenHooks(ctx context.Context, from *assembly.Assembler, settings *config.Loaded) (v *Hooks, err error) {
 	v = &Hooks{Settings: settings, Places: from.OpenPlaces(ctx, settings)}
 	if v.Places.Err != nil {
@@ -148,7 +148,7 @@ func (NoQueue) Enqueue(context.Context, hook.Run, []hook.Job) error {
 }
 
 // As selects the turns of a declared agent. It adds the hooks that this agent declares and
-// leaves out the hooks of other agents. An empty name changes nothing.
+// leaves out the hooks of other agents. An empty name or the main agent changes nothing.
 func (v *Hooks) As(ctx context.Context, name string) error {
 	if name == "" || name == assembly.MainAgent {
 		return nil

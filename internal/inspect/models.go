@@ -61,7 +61,8 @@ type Provider struct {
 	provider *config.Provider
 }
 
-// ListModels returns the providers with these names, or all of them.
+// ListModels returns the providers with these names, or all providers if names is empty. It
+// does not list their models, see [Models.List] and [Models.Check].
 func ListModels(settings *config.Loaded, names []string) (*Models, error) {
 	o := &Models{}
 	if name, err := assembly.ChooseModel(settings); err == nil {
@@ -113,7 +114,8 @@ func offerOf(settings *config.Loaded, p *config.Provider) Provider {
 	return o
 }
 
-// Check asks all providers for their models at the same time.
+// Check asks providers for their models, all at the same time. It leaves out providers that
+// are broken or have no key.
 func (o *Models) Check(ctx context.Context, settings *config.Loaded, timeout time.Duration) {
 	var done sync.WaitGroup
 	for i := range o.Providers {
@@ -163,8 +165,8 @@ func (o *Provider) ask(ctx context.Context, settings *config.Loaded, timeout tim
 	}
 }
 
-// List adds the models that are known without a request. It does this for providers that
-// can be used or were named.
+// List adds the models that are known without a request. It does this for each provider
+// that has Set and no models yet.
 func (o *Models) List(settings *config.Loaded) {
 	for i := range o.Providers {
 		p := &o.Providers[i]

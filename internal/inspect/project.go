@@ -21,7 +21,8 @@ type Project struct {
 	Settings func() (*config.Loaded, error)
 }
 
-// hooks opens the hooks of the project, in the turns of an agent, and calls f with them.
+// hooks opens the hooks that apply to the turns of an agent of the project, and calls f with
+// them.
 func (p *Project) hooks(ctx context.Context, agent string, f func(*Hooks) error) (err error) {
 	settings, err := p.Settings()
 	if err != nil {

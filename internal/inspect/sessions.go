@@ -21,7 +21,8 @@ type Session struct {
 	Changed time.Time         `json:"changed"`
 	Usage   belay.Usage       `json:"usage"`
 	Labels  map[string]string `json:"labels,omitempty"`
-	// Cursor lists the sessions after this one.
+	// Cursor is the position of this session in the listing. Pass it to list the sessions
+	// after this one.
 	Cursor string `json:"cursor"`
 	// ForkedFrom is the session and message that this session was forked from.
 	ForkedFrom *belay.ForkPoint `json:"forked_from,omitempty"`
@@ -104,8 +105,9 @@ func StateOf(info belay.SessionInfo) string {
 // parent's id, a slash, and more.
 func IsChild(id string) bool { return strings.Contains(id, "/") }
 
-// ParentOf returns the parent session of a subagent's session. It returns the id of any
-// other session unchanged.
+// ParentOf returns the id of the session in which a subagent was started. If that session
+// also belongs to a subagent, ParentOf returns its parent, and so on. It returns the id of
+// any other session unchanged.
 func ParentOf(id string) string {
 	parent, _, _ := strings.Cut(id, "/")
 	return parent

@@ -40,7 +40,7 @@ func ListTrust(s *config.Loaded) ([]Trust, error) {
 	return all, nil
 }
 
-// TrustState returns whether a trusted directory has changed.
+// TrustState returns the state of a trusted directory, see [Trust].State.
 func TrustState(host *space.Host, r *space.Record) string {
 	if _, err := os.Stat(r.Dir); err != nil {
 		return "directory missing"

@@ -4,8 +4,10 @@
 // resolve to another address. Here the check is part of connecting. The check sees the
 // address that the kernel will connect to.
 //
-// A host name must resolve to a public address. A literal IP address is allowed. Link-local
-// addresses are always refused, because cloud metadata services use them.
+// A host name must resolve to a public address, unless [Options].Private has the name.
+// localhost must resolve to this machine. A literal IP address may be private. Link-local
+// and multicast addresses are always refused. Cloud metadata services use link-local and
+// some other addresses, which are also refused. The host of the proxy is not checked.
 package netguard
 
 import (

@@ -254,7 +254,8 @@ func isStandard(imported string) bool {
 	return !strings.Contains(first, ".")
 }
 
-// isTestKit reports whether a directory holds a public test kit, such as hooktest.
+// isTestKit reports whether a directory holds a test kit, such as hooktest. The name of a
+// test kit ends in "test".
 func isTestKit(dir string) bool { return strings.HasSuffix(path.Base(dir), "test") }
 
 func TestDepsRule(t *testing.T) {

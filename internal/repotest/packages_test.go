@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// longComment is the number of lines from which a package comment must be in doc.go.
+// longComment is how many lines a package comment may have outside of doc.go.
 const longComment = 10
 
 // docHeadings are the headings that the doc.go of a public package must have.

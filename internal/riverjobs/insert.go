@@ -99,8 +99,8 @@ func (q *Queue[TTx]) waiting(ctx context.Context, exec riverdriver.Executor) (in
 	return n, nil
 }
 
-// Stats returns the number of waiting jobs and the age of the oldest. Do not call Stats
-// inside a Write.
+// Stats returns the capacity, the numbers of waiting and running jobs, and for how long the
+// oldest waiting job has been due. Do not call Stats inside a Write.
 func (q *Queue[TTx]) Stats(ctx context.Context) (hook.QueueStats, error) {
 	const where = " FROM river_job WHERE queue = '" + queue + "' AND state "
 	stats := hook.QueueStats{Capacity: q.opts.Capacity}

@@ -369,7 +369,7 @@ func TestAWorkerThoughtDeadCannotSettle(t *testing.T) {
 	}
 }
 
-// recoverDead recovers the only job of the queue with the id "dead".
+// recoverDead recovers the only job that the client "dead" has claimed.
 func recoverDead(t *testing.T, heir *jobs) {
 	t.Helper()
 	recovered, err := heir.Recover(t.Context(), func(id string) bool { return id == "dead" })

@@ -24,9 +24,10 @@ type Recovered struct {
 const recoverPage = 200
 
 // Recover settles the attempts of dead clients. Their runs become interrupted. Idempotent
-// jobs are due again after a pause, unless they had interruptedAtMost attempts. Other jobs
-// end. Recover calls gone once for each client that has claimed an unsettled job. If
-// Recover is interrupted, call it again. Do not call it inside a Write.
+// jobs are due again after a pause, unless they had the maximum number of attempts, see
+// interruptedAtMost. Other jobs end. Recover calls gone once for each client that has
+// claimed an unsettled job. gone reports whether the client is dead. If Recover is
+// interrupted, call it again. Do not call it inside a Write.
 func (q *Queue[TTx]) Recover(ctx context.Context, gone func(clientID string) bool) (Recovered, error) {
 	var did Recovered
 	var problems []error
@@ -58,9 +59,10 @@ func (q *Queue[TTx]) Recover(ctx context.Context, gone func(clientID string) boo
 	}
 }
 
-// interruptedAtMost is how many attempts a job may have if its attempts are interrupted. It
-// is more than Retry.Attempts of most jobs, because usually the job is not to blame. But a
-// job that kills its process must not run again and again.
+// interruptedAtMost is how many attempts a job may have if its attempts are interrupted. If
+// Retry.Attempts of the job is larger, that number applies. For most jobs it is smaller,
+// but usually the job is not to blame. Still, a job that kills its process must not run
+// again and again.
 const interruptedAtMost = 10
 
 // interrupt settles an attempt of a dead client.

@@ -105,8 +105,8 @@ func holdsNUL(text []byte) bool {
 // endOfTime is near the last time that SQLite can represent.
 var endOfTime = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 
-// due returns the later one of now and at. It rounds up to the precision of the database,
-// because rounding down would make the job due too early.
+// due returns the later one of now and at, but at most endOfTime. It rounds up to the
+// precision of the database, because rounding down would make the job due too early.
 func (q *Queue[TTx]) due(now, at time.Time) time.Time {
 	if at.Before(now) {
 		at = now

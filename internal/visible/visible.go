@@ -20,8 +20,9 @@ func Clean(text string) string {
 	return All(colours.ReplaceAllString(text, ""))
 }
 
-// All makes every character visible that a terminal would interpret, or that would change
-// how the text looks. It removes nothing, because people make decisions by this text.
+// All makes control characters visible, and characters that change the direction of text.
+// It replaces a tab by spaces, and \r\n by a newline. It removes nothing else, because people
+// make decisions by this text.
 func All(text string) string {
 	if plain(text) {
 		return text

@@ -54,8 +54,8 @@ func (m *Model) generation(s *belay.Settings, bound int) generationConfig {
 	return config
 }
 
-// toolConfigFor returns the tools that the model must call. It returns nil if the model may
-// choose.
+// toolConfigFor returns the setting that forces the model to call a tool, or forbids all
+// calls. It returns nil if the model may choose.
 func toolConfigFor(choice string) *toolConfig {
 	calling := functionCalling{Mode: "ANY"}
 	switch choice {

@@ -12,7 +12,7 @@ import (
 	"github.com/belay-run/belay/provider/providertest"
 )
 
-// With every provider, a typed answer is the input of a tool.
+// In both protocols, a typed answer is the input of a tool call.
 //
 // SPEC L-10
 func TestTypedAnswers(t *testing.T) {

@@ -32,9 +32,10 @@ const (
 	hashed   = 8 // length of the hash at the end of a changed name
 )
 
-// wireName returns a tool name that the service accepts. The result depends only on the
-// name, so old calls always have the same encoding. The hash keeps different names
-// different.
+// wireName returns a tool name that the service accepts. It changes only names that the
+// service rejects. A changed name ends with a hash, so that different names stay
+// different. The result depends only on the name, so old calls always have the same
+// encoding.
 func wireName(name string) string {
 	if fitName().MatchString(name) {
 		return name

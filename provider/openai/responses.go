@@ -150,7 +150,8 @@ func (l *itemList) append(item object) {
 	l.json = item.append(l.json)
 }
 
-// spoken returns a text of the model as an item.
+// spoken encodes a text part of an assistant message as a message item of the Responses
+// API.
 func (w responsesProtocol) spoken(p *belay.Part) object {
 	text := object{{"type", quoted("output_text")}, {"text", quoted(p.Text)}}
 	item := object{
@@ -164,7 +165,8 @@ func (w responsesProtocol) spoken(p *belay.Part) object {
 	return item
 }
 
-// reasoningOf returns thinking as the service sent it.
+// reasoningOf encodes a thinking part as a reasoning item, with the data that the service
+// sent.
 func reasoningOf(p *belay.Part, o *opaque) object {
 	texts := o.Summary
 	if len(texts) == 0 && p.Text != "" {

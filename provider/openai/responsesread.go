@@ -72,8 +72,8 @@ func (w responsesProtocol) assemble(names map[string]string) assembler { //nolin
 
 func (r *responsesAssembly) complete() (now, atEnd bool) { return r.done, r.done }
 
-// event processes an event. Most servers also send the type outside the JSON data. So event
-// can skip the many events that repeat known content without decoding them.
+// event processes an event. Most servers also send the type outside the JSON data. So
+// event need not decode the many events that only repeat known content.
 func (r *responsesAssembly) event(raw wire.Event) ([]belay.Chunk, error) {
 	switch raw.Type {
 	case "response.created", "response.in_progress", "response.output_text.done", "response.content_part.added", "response.content_part.done",

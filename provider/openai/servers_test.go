@@ -119,8 +119,8 @@ type roundTrip func(r *http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// OpenAI rejects thinking for a model that does not think. This happens when a session
-// changes to an older model.
+// OpenAI rejects thinking for a model that does not think. So a request to such a model
+// leaves out the thinking of a newer model that the session used before.
 func TestThinkingIsForModelsThatThink(t *testing.T) {
 	t.Parallel()
 	conversations := map[string]*belay.Request{}

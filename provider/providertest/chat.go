@@ -58,8 +58,9 @@ func StartChat(t testing.TB) Server {
 // URL returns the server's address, with /v1.
 func (c *Chat) URL() string { return c.loopback.URL() + "/v1" }
 
-// Cannot reports what the protocol cannot express: several texts in a message, content after
-// calls, and redacted thinking without the field reasoning_details.
+// Cannot reports what the protocol cannot express: several texts in a message, thinking
+// after text, content after calls, and redacted thinking without the field
+// reasoning_details.
 func (c *Chat) Cannot(reply Reply) string {
 	texts, calls := 0, 0
 	for _, p := range reply.Parts {

@@ -71,8 +71,8 @@ func (e *ear) receive() (messages <-chan string, stop func()) {
 	}
 }
 
-// pass gives a message of another process to the receivers. The connection's own schema is
-// the only one whose messages count.
+// pass gives a message of another process to the receivers. It ignores messages of stores
+// in other schemas of the database.
 func (e *ear) pass(s *Store, schema, payload string) {
 	from, rest, _ := strings.Cut(payload, " ")
 	sender, message, ok := strings.Cut(rest, " ")

@@ -46,9 +46,9 @@ type HolderInfo struct {
 	Gone bool `json:"gone,omitempty"`
 }
 
-// Check counts the content of the database, and checks whether the server's settings are
-// durable. It cannot check the server's files: use the server's own tools, such as
-// pg_amcheck.
+// Check counts the content of the database, and checks whether the server's settings can
+// lose stored data. It cannot check the server's files: use the server's own tools, such
+// as pg_amcheck.
 func (s *Store) Check(ctx context.Context) (Health, error) {
 	h := Health{Database: s.name}
 	if err := s.check(ctx, &h); err != nil {

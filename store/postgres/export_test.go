@@ -94,7 +94,7 @@ var SharedMigrations fs.FS = table.Migrations
 // ID returns the id of this holder.
 func (s *Store) ID() string { return s.id }
 
-// SettleHolder cleans up after a holder, as if the holder were dead.
+// SettleHolder calls settle, which releases the sessions of a holder only if it is dead.
 func (s *Store) SettleHolder(ctx context.Context, holder string) error { return s.settle(ctx, holder) }
 
 // Owe records a session that could not be released.

@@ -18,8 +18,9 @@ import (
 	"github.com/belay-run/belay/store/postgres"
 )
 
-// These variables start the test binary again, as another process that has a store open.
-// That process prints "ready". The task "zombie" continues when it gets a line of input.
+// These variables are set in a child process, which runs the test binary and has a store
+// open. The child prints "ready". With the task "zombie" it continues when it gets a line of
+// input.
 const (
 	childTask = "BELAY_POSTGRES_CHILD"
 	childDSN  = "BELAY_POSTGRES_CHILD_DSN"
@@ -29,7 +30,7 @@ const (
 // enough on a busy machine.
 const takeover = 1500 * time.Millisecond
 
-// child runs a task in the other process.
+// child runs the task of the child process.
 func child(task string) int {
 	ctx := context.Background()
 	s, err := postgres.Open(ctx, os.Getenv(childDSN), &postgres.Options{Takeover: takeover, JobPoll: 5 * time.Millisecond, Workers: 2})

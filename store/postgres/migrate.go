@@ -131,8 +131,8 @@ func (s *Store) bringUp(ctx context.Context, pool *pgxpool.Pool) error {
 	return jobs.Migrate(ctx)
 }
 
-// current reports whether all tables are up to date. This is the usual case, and needs no
-// lock.
+// current reports whether all tables are up to date. Usually they are, and then prepare
+// needs no lock.
 func (s *Store) current(ctx context.Context) (bool, error) {
 	var noted bool
 	if err := s.pool.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL AND to_regclass($2) IS NOT NULL", versionTable, ownVersionTable).Scan(&noted); err != nil || !noted {

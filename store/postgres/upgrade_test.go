@@ -40,7 +40,7 @@ func later(t testing.TB, more map[string]string) fs.FS {
 	return all
 }
 
-// echo is a model that answers at once with a fixed text.
+// echo is a model that answers at once with "echo: " and the text of the last message.
 type echo struct{}
 
 func (echo) Stream(_ context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
@@ -178,8 +178,8 @@ func TestRollingUpgrade(t *testing.T) {
 	newStop()
 }
 
-// keepBusy submits turns and waits until a worker has run them, until enough is closed. All
-// turns must succeed.
+// keepBusy submits one turn after the other, and waits each time until a worker has run
+// the turn. It ends when enough is closed. All turns must succeed.
 func keepBusy(s *postgres.Store, taken <-chan engine.Taken, enough <-chan struct{}) error {
 	for i := 0; ; i++ {
 		turn, err := belay.NewQueuedTurn(fmt.Sprint("busy ", i), "main", "hello")

@@ -81,7 +81,8 @@ func (q *queue) Enqueue(ctx context.Context, asked hook.Run, jobs []hook.Job) er
 	return nil
 }
 
-// Stats returns the number of waiting jobs and the age of the oldest.
+// Stats returns the capacity, the numbers of waiting and running jobs, and for how long the
+// oldest waiting job has been due.
 func (q *queue) Stats(ctx context.Context) (hook.QueueStats, error) {
 	stats, err := q.Queue.Stats(ctx)
 	return stats, q.store.explain(record.Cause(ctx, err))

@@ -2,7 +2,7 @@
 
 package sqlite
 
-// mailbox does not exist on this system, which has no sockets for datagrams in files.
+// mailbox is empty, because this system has no Unix datagram sockets.
 type mailbox struct{}
 
 func (s *Store) openMailbox() (*mailbox, error) { return nil, nil } //nolint:nilnil // there are no mailboxes here

@@ -18,8 +18,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// mailboxes returns the directory with a socket for each receiver. It is beside the file of
-// the store, so that who may not read the one may not reach the other.
+// mailboxes returns the directory with a socket for each receiver. It is beside the file
+// of the store, so that the same parent directory protects both.
 func (s *Store) mailboxes() string { return s.path + "-live" }
 
 // mailbox is the socket of one receiver. Every message is one datagram: the id of the sender,
@@ -53,8 +53,9 @@ func (s *Store) openMailbox() (*mailbox, error) {
 	}
 }
 
-// checkMailboxes returns an error if the directory is not one that Belay has made: a link may
-// lead to files of the user, and others must not write into the directory.
+// checkMailboxes returns an error unless dir is a real directory that only this user can
+// use. A link could lead to other files of the user, and other users must not write into
+// the directory.
 func checkMailboxes(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {

@@ -22,8 +22,8 @@ func TestBus(t *testing.T) {
 	})
 }
 
-// A directory of mailboxes that Belay has not made is not used, and nothing in it is removed:
-// a project may contain a link in its place.
+// Belay removes no foreign files from the directory of mailboxes. It does not use the
+// directory if it is a link, which a project may contain, or if other users can use it.
 //
 // SPEC V-05
 func TestBusTouchesNoForeignFiles(t *testing.T) {

@@ -29,21 +29,21 @@ type Health struct {
 	Sessions int64 `json:"sessions"`
 	Runs     int64 `json:"runs"`
 	Pending  int64 `json:"pending"`
-	// Holders are the processes that have the store open.
+	// Holders are the stores that have the file open. A process may have several.
 	Holders []HolderInfo `json:"holders,omitempty"`
 	// Jobs are the numbers of the job queue.
 	Jobs hook.QueueStats `json:"jobs"`
 }
 
-// HolderInfo describes a process that has the store open.
+// HolderInfo describes a store that has the file open.
 type HolderInfo struct {
 	PID   int64     `json:"pid"`
 	Host  string    `json:"host"`
 	Since time.Time `json:"since"`
 	// Self means that the holder is this store.
 	Self bool `json:"self,omitempty"`
-	// Gone means that the process has ended. The next process that opens the store cleans
-	// up after it.
+	// Gone means that the store's process has ended. The next process that opens the file
+	// cleans up after it.
 	Gone bool `json:"gone,omitempty"`
 }
 
@@ -105,7 +105,9 @@ func (s *Store) pragma(ctx context.Context, pragma string) ([]string, error) {
 	return lines, err
 }
 
-// count counts the stored sessions, runs and approvals.
+// count sets the counts of h: stored sessions, runs, and approvals that nobody has
+// decided. It also sets the version of the tables and the sizes of the file and of the
+// write-ahead log.
 func (s *Store) count(ctx context.Context, h *Health) error {
 	var pages, free, size int64
 	err := s.reader.QueryRowContext(ctx, `SELECT page_count, freelist_count, page_size,

@@ -22,9 +22,9 @@ import (
 // writes many of them in one transaction, so that they share one disk flush. If one write
 // is rejected, only that write is rolled back.
 //
-// A transaction has at most batchSize writes. If more wait, turns that have begun go before
-// new turns. Otherwise all turns of a busy process would take their steps side by side, and
-// all of them would end at the very end.
+// A transaction has at most batchSize writes. If more wait, turns that have begun go
+// before new turns. Otherwise all turns of a busy process would advance at the same
+// speed, and none of them would end early.
 type committer struct {
 	store *Store
 
@@ -50,8 +50,8 @@ type request struct {
 	done  chan error
 	since time.Time // when the caller began to wait
 	stage stage
-	// The committer sets taken when it begins the write. A caller that withdraws the write
-	// sets it, too.
+	// taken is set when the committer begins the write, or when the caller withdraws the
+	// write.
 	taken atomic.Bool
 }
 
@@ -88,7 +88,7 @@ func (s *Store) submitStage(ctx context.Context, at stage, do func(ctx context.C
 	return s.submitRequest(ctx, &request{do: do, since: time.Now(), stage: at})
 }
 
-// submitSince is like submit, for a caller that already waits since the given time.
+// submitSince is like submit, for a caller that has already waited since the given time.
 func (s *Store) submitSince(ctx context.Context, since time.Time, do func(ctx context.Context, w *writing) error) error {
 	return s.submitRequest(ctx, &request{do: do, since: since})
 }
@@ -254,8 +254,8 @@ func (c *committer) transact(batch []*request, told []error) (err error) {
 	return nil
 }
 
-// begin begins a transaction for writes that wait since the given time. It first checks
-// that the files still exist, because a commit to a removed file would be lost.
+// begin begins a transaction for writes that have waited since the given time. It first
+// checks that the files still exist, because a commit to a removed file would be lost.
 //
 // If another program has locked the file, begin tries again until the writes have waited
 // for Options.BusyTimeout. SQLite itself waits only briefly, because the job queue uses the

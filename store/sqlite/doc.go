@@ -18,13 +18,13 @@
 //
 // # Holders
 //
-// Any number of processes may have the file open. Each process locks its own lock file in a
-// directory beside the database. A session belongs to the process that opened it, with an
-// epoch that every commit carries. The operating system releases the lock when the process
-// ends, even by SIGKILL. Then another process can take over the session at once, with a new
-// epoch. It also cleans up: it marks started runs as interrupted, and retries or ends
-// running jobs. Processes that run jobs regularly check for dead processes.
-// [Store.Recovery] returns what was cleaned up.
+// Any number of processes may have the file open. Each open store locks its own lock file
+// in a directory beside the database. A session belongs to the process that opened it,
+// with an epoch that every commit carries. The operating system releases the lock when
+// the process ends, even by SIGKILL. Then another process can take over the session at
+// once, with a new epoch. It also cleans up: it marks started runs as interrupted, and
+// retries or ends running jobs. Processes that run jobs regularly check for dead
+// processes. [Store.Recovery] returns what was cleaned up.
 //
 // # Concurrency
 //

@@ -345,7 +345,7 @@ func TestUnreadableRow(t *testing.T) {
 	}
 }
 
-// damage overwrites a page with random bytes.
+// damage overwrites most of a page with one byte value.
 func damage(t testing.TB, file string, at int64) {
 	t.Helper()
 	f, err := os.OpenFile(file, os.O_RDWR, 0)

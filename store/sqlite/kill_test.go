@@ -18,14 +18,14 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// These variables start the test binary again, as another process that has a store open.
-// That process prints "ready" and lives until it is killed.
+// These variables are set in a child process, which runs the test binary. Either its task is
+// one of childTasks, or it opens a store, prints "ready" and lives until it is killed.
 const (
 	childTask = "BELAY_SQLITE_CHILD"
 	childFile = "BELAY_SQLITE_FILE"
 )
 
-// child runs a task in the other process.
+// child runs the task of the child process.
 func child(task string) int {
 	ctx := context.Background()
 	if done := childTasks[task]; done != nil {

@@ -11,7 +11,7 @@ import (
 
 // Recovery describes what a store cleaned up after dead processes.
 type Recovery struct {
-	// Holders counts the dead processes.
+	// Holders counts the dead holders. A process with several stores has several holders.
 	Holders int `json:"holders"`
 	// Sessions are the sessions that the dead processes held. Open are the ones with a
 	// running turn: resume or abandon that turn.

@@ -119,7 +119,8 @@ func TestFilesThatComeBack(t *testing.T) {
 	}
 }
 
-// If another file has replaced the database file, new connections do not read it.
+// If another file has replaced the database file, new connections do not read the other
+// file.
 //
 // SPEC L-14
 func TestReadersOfAReplacedFile(t *testing.T) {

@@ -84,7 +84,7 @@ type Store struct {
 	marked        atomic.Bool  // the database knows that this store claims turns
 
 	ending  sync.Mutex     // guards ended and working.Add
-	working sync.WaitGroup // calls of Work
+	working sync.WaitGroup // work that Close waits for
 	ended   bool
 	closed  chan struct{} // closed when Close is called
 

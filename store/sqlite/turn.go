@@ -131,7 +131,8 @@ func (s *Store) Settle(ctx context.Context, turn belay.DueTurn, again time.Time)
 	return nil
 }
 
-// Wake makes the turn of a session due now, if the session has one.
+// Wake makes the turns of a session and of its parent sessions due now. Sessions without
+// a turn do not change.
 func (s *Store) Wake(ctx context.Context, session string) error {
 	err := s.submit(ctx, func(ctx context.Context, w *writing) error {
 		_, err := record.Wake(ctx, w.Queries, session, s.now())
@@ -165,7 +166,7 @@ func (s *Store) Aborts(ctx context.Context) ([]belay.DueTurn, error) {
 	return turns, nil
 }
 
-// Load returns the holders with their sessions, and the number of turns that wait.
+// Load returns which sessions and turns each holder has, and how many turns wait.
 func (s *Store) Load(ctx context.Context) (load belay.Load, err error) {
 	err = s.look(ctx, func(q *table.Queries) error {
 		holders, err := q.Holders(ctx)

@@ -247,7 +247,7 @@ func endTurns(t testing.TB, s belay.TurnStore) belay.TurnStore {
 	return again
 }
 
-// says is a store that returns the same agent for all turns.
+// says is a store that returns the same agent and the same model for all turns.
 type says struct {
 	belay.TurnStore
 	agent, model string

@@ -36,7 +36,7 @@ func (h *hold) wantPicture(t testing.TB, before picture) {
 	same(t, "the stored session", before, h.picture(t))
 }
 
-// prepared opens a session with a message, a call, an approval, a state, a run and a job.
+// prepared opens a session with a message, a call, an approval and a state.
 func (s *subject) prepared(t testing.TB) *hold {
 	t.Helper()
 	h := s.hold(t, "a")
@@ -47,7 +47,8 @@ func (s *subject) prepared(t testing.TB) *hold {
 	return h
 }
 
-// change returns a commit that adds and replaces something of every kind.
+// change returns a commit with something of every kind: a message, a call, approvals, a
+// state, and a run and a job if the store keeps them.
 func (h *hold) change() belay.Commit {
 	call := judged(response(1, "call-1"))[0]
 	call.State = belay.CallStarted

@@ -141,7 +141,8 @@ func fullApproval(session, id string) belay.Approval {
 	}
 }
 
-// decision returns an approval of a call. Its scope covers more calls.
+// decision returns a decision that allows the call of an approval. Its scope also covers
+// other calls.
 func decision(a belay.Approval, by string) belay.Decision {
 	return belay.Decision{
 		Approval: a.ID, Hash: a.Hash, Allow: true, Scope: belay.ApprovalScope{Kind: belay.ScopePattern, Pattern: "write(" + foreign + ")"},
@@ -149,7 +150,7 @@ func decision(a belay.Approval, by string) belay.Decision {
 	}
 }
 
-// refusal returns a denial.
+// refusal returns a decision that denies the call of an approval.
 func refusal(a belay.Approval, by string) belay.Decision {
 	d := decision(a, by)
 	d.Allow, d.Scope = false, belay.ApprovalScope{}

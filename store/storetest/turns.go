@@ -96,8 +96,9 @@ func (s *turns) queued(t testing.TB, session string) (texts []string) {
 	return texts
 }
 
-// takeUp commits the message of a queued turn under the given id, and returns the error of
-// the commit.
+// takeUp opens the session of a queued turn, commits the turn's text as a user message
+// with Commit.Queued set to id, and releases the session. It returns the errors of the
+// commit and of the release.
 func (s *turns) takeUp(t testing.TB, turn belay.QueuedTurn, id string) error {
 	t.Helper()
 	ctx := context.Background()

@@ -28,9 +28,10 @@ type Heads struct{ kept atomic.Pointer[[]*Head] }
 // maxHeads is the size of the cache. Agents that share a model have different heads.
 const maxHeads = 8
 
-// For returns the head of a request. The bound limits the length of the response, and quiet
-// means that the model must not think. If the cache has no head for these values, For calls
-// encode. Two goroutines may encode the same head at once. Then one result is not cached.
+// For returns the head of a request. The bound limits the length of the response, and
+// quiet means that the request has no thinking budget. If the cache has no head for these
+// values, For calls encode. Two goroutines may encode the same head at once. Then one
+// result is not cached.
 func (h *Heads) For(req *belay.Request, bound int, quiet bool, encode func() ([]byte, map[string]string, error)) (*Head, error) {
 	var kept []*Head
 	if p := h.kept.Load(); p != nil {

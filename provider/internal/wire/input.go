@@ -26,8 +26,9 @@ func IsObject(text []byte) bool {
 	return len(text) > 0 && text[0] == '{' && json.Valid(text)
 }
 
-// Call returns a call with the input that the model wrote. An empty input becomes an empty
-// object. But if the response was cut off at this call, the input is marked as malformed.
+// Call returns a call with the input that the model wrote. An input that is not a JSON
+// object is marked as malformed. An empty input becomes an empty object. But if the
+// response was cut off at this call, an empty input is also marked as malformed.
 func Call(id, tool string, input []byte, cut bool) *belay.CallPart {
 	call := &belay.CallPart{ID: id, Tool: tool, Input: EmptyObject}
 	switch {

@@ -13,7 +13,8 @@ import (
 
 // NotAResponse returns an error if an answer with a status below 400 cannot be a model's
 // response. Examples are a redirect and the login page of a proxy. A retry would get the
-// same answer. NotAResponse accepts content types that do not describe the content.
+// same answer. NotAResponse also accepts general content types, such as text/plain, and a
+// missing content type.
 func NotAResponse(answer *http.Response) error {
 	got := answer.Status
 	if answer.StatusCode < http.StatusMultipleChoices {

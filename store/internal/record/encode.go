@@ -79,15 +79,15 @@ func callOf(row table.Call) (belay.CallRecord, error) {
 	return c, nil
 }
 
-// safeLength is the maximum length of a stored text for people, in characters.
+// safeLength is the maximum length of a stored text that people read, in characters.
 const safeLength = 512
 
 // readLength is how many bytes of a text are searched for secrets. It is larger than
 // safeLength, so that a secret at the cut is recognised.
 const readLength = 16 * safeLength
 
-// safe prepares a text for people for storage. It removes secrets, because the text can
-// quote a command, and cuts the text to safeLength.
+// safe prepares a text that people read, such as a reason, for storage. It removes
+// secrets, because the text can quote a command, and cuts the text to safeLength.
 func safe(text string) string {
 	if len(text) > readLength {
 		text = strings.ToValidUTF8(text[:readLength], "") // the cut can split a character

@@ -157,8 +157,9 @@ func scanRun(rows *sql.Rows, r *table.Run) error {
 		&r.Job, &r.Attempt, &r.IdempotencyKey, &r.Started, &r.Ended, &r.Latency, &r.ErrorClass, &r.Severity, &r.Contributed, &r.Audit, &r.Diagnostics)
 }
 
-// Followed yields the runs that were stored or replaced after the first position and up to
-// the second, in this order. It returns false if the caller wants no more.
+// Followed yields the runs that were stored or replaced at a position above after and up
+// to until, in the order of these positions. It returns false if the caller wants no
+// more.
 func Followed(ctx context.Context, q *table.Queries, filter hook.Filter, after, until int64, yield func(hook.Run) bool) (bool, error) {
 	rows, err := q.RunsChanged(ctx, table.RunsChangedParams{After: after, Until: until})
 	if err != nil {

@@ -79,7 +79,7 @@ const waitingKinds = `WITH RECURSIVE kinds (agent, model) AS (
 )
 SELECT kinds.agent, kinds.model FROM kinds WHERE kinds.agent IS NOT NULL`
 
-// firstOfKind is the due turn of an agent and a model that has been due longest.
+// firstOfKind selects, for an agent and a model, the turn that has been due longest.
 const firstOfKind = " FROM due_turns d WHERE d.holder = '' AND NOT d.parked AND d.agent = kinds.agent AND d.model = kinds.model ORDER BY d.due, d.session LIMIT 1)"
 
 // KindsQuery returns a query for the agents and models with due turns that match the
@@ -111,9 +111,9 @@ func WaitingKinds(ctx context.Context, db Database, filter belay.TurnFilter) ([]
 	return Collect(ctx, db, query, args, func(rows *sql.Rows, kind *TurnKind) error { return rows.Scan(&kind.Agent, &kind.Model) })
 }
 
-// ClaimQuery returns the SQL that claims the turn of an agent and a model that has been due
-// longest. lock is appended to the SQL that selects the turn, for databases with concurrent
-// writers.
+// ClaimQuery returns the SQL that claims one turn: of the due turns of an agent and a
+// model, the one that has been due longest. lock is appended to the SQL that selects the
+// turn, for databases with concurrent writers.
 func ClaimQuery(lock string) string {
 	return "UPDATE due_turns SET holder = ?, claimed = ?, why = '' WHERE session = (SELECT session FROM due_turns" +
 		" WHERE holder = '' AND NOT parked AND agent = ? AND model = ? ORDER BY due, session LIMIT 1" + lock + ")" +

@@ -52,7 +52,7 @@ func (b *Backend) ManyRuns(t *testing.T) {
 			AppendRuns(t, s, mixed...)
 			wantRuns(t, s, hook.Filter{}, append(slices.Clone(runs), mixed...))
 
-			// If one run has already ended otherwise, none is stored.
+			// If one run has already ended with another state, none is stored.
 			late := dispatchRuns("late", n, now.Add(2*time.Second))
 			late[n-1].ID = runs[n/2].ID
 			if err := s.Journal().Append(context.Background(), late); !errors.Is(err, hook.ErrSettled) {

@@ -108,7 +108,7 @@ func (b *Backend) SecretsOfATurn(t *testing.T) {
 }
 
 // inWords returns a text that a person or a rule could write about a call. It contains
-// secrets of every form, and each secret contains the text whose.
+// secrets of every form, and each secret contains the value of whose.
 func inWords(whose string) string {
 	text := "curl -H 'Authorization: Bearer SECRET' --token SECRET -u ann:SECRET https://ann:SECRET@git.example/?access_token=SECRET TOKEN=SECRET " +
 		`{"password":"SECRET"} key: SECRET sk-ant-SECRET ghp_secretofNAME12 AKIASECRETOFNAME eyJhbGciOiJIUzI1NiJ9.secret-of-NAME.x xoxb-SECRET`

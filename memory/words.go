@@ -2,6 +2,7 @@ package memory
 
 import (
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -29,7 +30,7 @@ func wordsOf(text string) []string {
 	var word strings.Builder
 	flush := func() {
 		if word.Len() > 0 {
-			if w := strings.Trim(word.String(), "'"); !stopWords[w] {
+			if w := strings.Trim(word.String(), "'"); !stopWords()[w] {
 				add(stem(strings.ReplaceAll(w, "'", "")))
 			}
 			word.Reset()
@@ -104,13 +105,13 @@ func plain(r rune) string {
 	if r < 0xC0 || r > 0x17F {
 		return string(r)
 	}
-	if s, ok := accents[r]; ok {
+	if s, ok := accents()[r]; ok {
 		return s
 	}
 	return string(r)
 }
 
-var accents = func() map[rune]string {
+var accents = sync.OnceValue(func() map[rune]string {
 	folded := make(map[rune]string)
 	for to, from := range map[string]string{
 		"a": "àáâãäåāăą", "c": "çćĉċč", "d": "ďđ", "e": "èéêëēĕėęě", "g": "ĝğġģ", "h": "ĥħ", "i": "ìíîïĩīĭįı", "j": "ĵ", "k": "ķ",
@@ -122,10 +123,10 @@ var accents = func() map[rune]string {
 		}
 	}
 	return folded
-}()
+})
 
 // stopWords are words that are too common to search for.
-var stopWords = func() map[string]bool {
+var stopWords = sync.OnceValue(func() map[string]bool {
 	words := make(map[string]bool)
 	for word := range strings.FieldsSeq(`
 		a about after all also am an and any are aren't as at be because been before being but by can can't cannot could couldn't did didn't
@@ -137,4 +138,4 @@ var stopWords = func() map[string]bool {
 		words[word] = true
 	}
 	return words
-}()
+})

@@ -177,7 +177,8 @@ func spaced(text string) string {
 }
 
 // page is the reference as HTML. It has no script and loads only its own style.
-var page = template.Must(template.New("page").Parse(`<!DOCTYPE html>
+var page = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("page").Parse(`<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Belay API</title><link rel="stylesheet" href="/v1/docs.css"></head>
 <body><h1>Belay API</h1>
 <p>Every request needs a token: <code>Authorization: Bearer TOKEN</code>. The same as OpenAPI 3.1: <a href="/v1/openapi.json">/v1/openapi.json</a>.</p>
@@ -192,13 +193,14 @@ var page = template.Must(template.New("page").Parse(`<!DOCTYPE html>
 <table><tr><th>code</th><th>meaning</th><th>what to do</th></tr>{{range .Codes}}<tr id="{{.Code}}"><td><code>{{.Code}}</code></td><td>{{.Meaning}}</td><td>{{.Remedy}}</td></tr>{{end}}</table>
 </body></html>
 `))
+})
 
 // referencePage makes the page once.
 var referencePage = sync.OnceValue(func() []byte {
 	groups, err := references()
 	var b bytes.Buffer
 	if err == nil {
-		err = page.Execute(&b, struct {
+		err = page().Execute(&b, struct {
 			Groups []refGroup
 			Codes  []codes.Info
 		}{groups, codes.All()})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"sync"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -152,7 +153,7 @@ type sessionEventsIn struct {
 }
 
 // validPosition matches the positions of events: see belay.Event.Position.
-var validPosition = regexp.MustCompile(`^\d{1,18}(-\d{1,9}|-end-\d{1,18}-[a-z_]{1,40})?$`)
+var validPosition = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d{1,18}(-\d{1,9}|-end-\d{1,18}-[a-z_]{1,40})?$`) })
 
 func sessionEvents(ctx context.Context, s *Server, q *request, in *sessionEventsIn) error {
 	info, err := s.session(ctx, q, in.Session)
@@ -163,7 +164,7 @@ func sessionEvents(ctx context.Context, s *Server, q *request, in *sessionEvents
 	if last := q.r.Header.Get("Last-Event-ID"); last != "" {
 		after = last
 	}
-	if !validPosition.MatchString(after) {
+	if !validPosition().MatchString(after) {
 		return problem(http.StatusBadRequest, codes.CursorInvalid, "the position %.80q is invalid: use the id of an event", after)
 	}
 	return s.streamEvents(ctx, q, func(ctx context.Context, send func(frame) bool) error {

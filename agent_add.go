@@ -12,8 +12,8 @@ import (
 
 // Add adds extensions to the agent, all of them or none. A running turn uses their tools,
 // gates and tool.post hooks from its next step on. Everything else applies from the next
-// turn on. The prompt of a running turn is already built, and an observer must see both
-// events of a pair, such as subagent.start and subagent.stop.
+// turn on, because the prompt of a running turn is already built, and because an observer
+// must see both events of a pair, such as subagent.start and subagent.stop.
 //
 // Add fails if the Build method of an extension changes the configuration. Use
 // [Agent.Replace] for such an extension.

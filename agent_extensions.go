@@ -158,7 +158,8 @@ func (a *Agent) endExtensions(ctx context.Context) error {
 	return a.closeExtensions(ctx, func(e Extension) bool { return !among(spared, e) })
 }
 
-// closeExtensions closes the extensions that which selects, the last one first.
+// closeExtensions closes the extensions for which the function which reports true, the last
+// one first.
 func (a *Agent) closeExtensions(ctx context.Context, which func(Extension) bool) error {
 	var problems []error
 	for _, x := range slices.Backward(a.composed.Load().extensions) {

@@ -47,8 +47,8 @@ func (a *Agent) Replace(ctx context.Context, model Model, opts *Options) (*Agent
 	return next, nil
 }
 
-// leave makes the agent refuse new turns and new extensions. It reports false if Replace
-// has already been called.
+// leave makes the agent refuse new turns and new extensions. It reports false if the agent
+// is already being replaced.
 func (a *Agent) leave() bool {
 	a.changing.Lock()
 	defer a.changing.Unlock()

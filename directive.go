@@ -226,8 +226,8 @@ type TypedName struct {
 }
 
 // TypedNames returns the names that users can type after a slash: first the directives,
-// sorted by name, then the names of extensions. It lists each name once. A directive comes
-// before an extension, and an earlier extension before a later one.
+// sorted by name, then the names of extensions. It lists each name once: a directive takes
+// precedence over an extension, and an earlier extension over a later one.
 func (a *Agent) TypedNames() []TypedName { return a.typedNames(a.reach()) }
 
 // TypedNames returns the agent's names that this turn may use. A subagent may have fewer.

@@ -159,8 +159,8 @@ type BuildExtension interface {
 // RegisterExtension keeps state for each agent.
 type RegisterExtension interface {
 	Extension
-	// Register is called when an agent is made, before anybody can use it, or when the
-	// extension is added to an agent. If Register fails, New or Add fails and calls
+	// Register is called when an agent is made, before anybody can use the agent, or when
+	// the extension is added to an agent. If Register fails, New or Add fails and calls
 	// Unregister of the extensions that were already registered.
 	Register(ctx context.Context, agent AgentConfig) error
 	// Unregister is called when the agent is closed or replaced, or when the extension is

@@ -69,13 +69,14 @@ type ApprovalVerdict struct {
 	Aside
 }
 
-// Allow approves the call instead of a person. The subscription needs the capability
+// Allow approves the call, and no person is asked. The subscription needs the capability
 // hook.CanApprove.
 func Allow(reason string) ApprovalVerdict {
 	return ApprovalVerdict{Decision: approvalAllow, Reason: reason}
 }
 
-// DenyApproval denies the call instead of a person.
+// DenyApproval denies the call, and no person is asked. The subscription needs the
+// capability hook.CanApprove.
 func DenyApproval(reason string) ApprovalVerdict {
 	return ApprovalVerdict{Decision: approvalDeny, Reason: reason}
 }

@@ -44,9 +44,9 @@ func (c ToolCall) Original() json.RawMessage {
 	return c.Input()
 }
 
-// Decode decodes the input into a struct like encoding/json, but a duplicate key is an
-// error. A missing key leaves its field unchanged. A gate should treat a missing key as an
-// error too.
+// Decode decodes the input into a struct like encoding/json, but it returns an error if two
+// keys are equal or differ only in case. A missing key leaves its field unchanged. A gate
+// should treat a missing key as an error too.
 func (c ToolCall) Decode(into any) error { return c.data().Input.decode(into) }
 
 func (c ToolCall) rewritten(v ToolVerdict) (ToolCall, error) {

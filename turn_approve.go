@@ -250,7 +250,8 @@ func (t *turn) askApprover(ctx context.Context, q Question) (Decision, error) {
 }
 
 // recordDecision stores a decision. If another decision was stored first, it returns that
-// decision and true. If an approval cannot be stored, it returns a denial.
+// decision and true. If a decision that allows the call cannot be stored, it returns a
+// denial.
 func (t *turn) recordDecision(c *call, d Decision) (stands Decision, theirs bool) {
 	d.Approval, d.Hash, d.Time = c.approval.ID, c.approval.Hash, time.Now()
 	if c.direct { // the approval is not stored, so a grant for later calls would have no record

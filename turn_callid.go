@@ -17,7 +17,7 @@ type countedID struct {
 	n  int // how many times the id occurred
 }
 
-// An id with at least randomLength characters is random and needs no check. callIDs
+// An id with at least randomLength characters counts as random and is not checked. callIDs
 // remembers at most rememberedSome shorter ids.
 const (
 	randomLength   = 16

@@ -47,9 +47,9 @@ func lineageOf(ctx context.Context) *lineage {
 // floor, scope and budget apply to the child too, and the parent's Approver and Asker get
 // its questions. Child also sends the events that take yields to the parent's stream.
 //
-// Child returns the child's turn if the turn ended normally or parked. If the turn
-// parked, your tool should park too, and call Child again when it is resumed. In all
-// other cases Child returns a [*ChildError]. It also does so soon after ctx ends.
+// Child returns the child's turn if the turn ended normally or parked. If the turn parked,
+// your tool should park too, and call Child again when it is resumed. In all other cases
+// Child returns a [*ChildError]. It also returns a ChildError soon after ctx ends.
 func (c *Controls) Child(ctx context.Context, child Child, take func(ctx context.Context) iter.Seq2[Event, error]) (*Turn, error) {
 	l, err := c.descend(&child)
 	if err != nil {

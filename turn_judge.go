@@ -430,8 +430,8 @@ func (b *batch) free() int {
 }
 
 // records returns the records of the calls. A call that may run is recorded as started,
-// because it starts at once. There are two exceptions: later is true because something
-// slow comes first, or the call must wait for a parked call.
+// because it starts at once. It is not recorded as started if later is true, which means
+// that something slow comes first, or if it must wait for a parked call.
 func (b *batch) records(later bool) []CallRecord {
 	if len(b.calls) == 0 {
 		return nil

@@ -111,8 +111,8 @@ type Problem struct {
 }
 
 // Reason describes the problem to a person or a model. It returns the reason that the
-// handler gave, or says that the subscription could not decide. It may quote an error that
-// the handler returned, but no other text of the handler.
+// handler gave, or says that the subscription could not decide. In the second case it may
+// quote the handler's error, but no other text of the handler.
 func (p Problem) Reason() string {
 	if safe, ok := errors.AsType[*SafeError](p.Err); ok && safe.Reason != "" {
 		return safe.Reason

@@ -140,8 +140,9 @@ func (p *provider) ratio() (float64, error) {
 	})
 }
 
-// firstToken is how many microseconds later the first text arrives than with the bare
-// request.
+// firstToken returns the extra delay of the provider's client before the first chunk, in
+// microseconds: the median time to the client's first chunk minus the median time to the
+// first event of the bare request.
 func (p *provider) firstToken() (float64, error) {
 	return p.serve(func(url string) (float64, error) {
 		model := p.open(url)

@@ -43,9 +43,9 @@ type stage struct {
 	overlap  bool
 }
 
-// orderPhase resolves the order of the members of one phase. elsewhere returns the other
-// phases that have an id. If loose is not nil, it selects members whose dependencies are
-// ignored.
+// orderPhase resolves the order of the members of one phase. elsewhere returns the names of
+// the phases that have a subscription with the given id. If loose is not nil, it selects
+// members whose dependencies are ignored.
 func orderPhase(core *phaseCore, all *members, elsewhere func(id string) []string, loose func(id string) bool) (*phasePlan, []error) {
 	g := newGraph(core, all)
 	g.link(elsewhere, loose)

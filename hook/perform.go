@@ -130,8 +130,8 @@ func (rt *Runtime) recall(ctx context.Context, job Job) (json.RawMessage, any, *
 	}
 }
 
-// performJob runs the handler of a background subscription. The handler's input is held if
-// held has the right type. Otherwise performJob decodes it from input.
+// performJob runs the handler of a background subscription. It uses held as the handler's
+// input if held has the right type. Otherwise it decodes input.
 func (def *defined[In, Out]) performJob(ctx context.Context, e *installed, input json.RawMessage, job Job, held any) (*Answer, error) {
 	in, ok := held.(In)
 	if !ok {

@@ -234,8 +234,8 @@ func (w *Worker) setAbort(session string, abort context.CancelCauseFunc) {
 }
 
 // Abort aborts the turn of a session, if this worker runs it. The turn ends with the reason
-// aborted, and because says why. Abort reports whether this worker runs the turn. It does not
-// wait for the end of the turn.
+// aborted, and the error because says why. Abort reports whether this worker runs the turn.
+// It does not wait for the end of the turn.
 func (w *Worker) Abort(session string, because error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -25,7 +25,8 @@ type Options struct {
 	// Dir is the directory where the search for the project begins. The search goes up from
 	// there. Defaults to the working directory.
 	Dir string
-	// UserDir is the user's directory for the settings of all programs. Defaults to os.UserConfigDir.
+	// UserDir is the directory in which programs keep the user's settings. Defaults to
+	// os.UserConfigDir.
 	UserDir string
 	// Environ has the environment variables for settings, keys, hooks and MCP servers.
 	// Defaults to os.Environ.

@@ -79,7 +79,7 @@ func needOf(re *syntax.Regexp) need {
 	return need{}
 }
 
-// maybe returns the need of an expression that may be missing, as in a? or a*.
+// maybe returns the need of an expression that may be missing, as in a? or a{0,1}.
 func maybe(n need) need {
 	if n.exact == nil || len(n.exact) >= mostExact {
 		return need{}

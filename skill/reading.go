@@ -67,8 +67,8 @@ func (d *Directory) Read(_ context.Context, id, section string) (Reading, error)
 	return r, nil
 }
 
-// notice makes the next listing read a file again, if the links that lead out have
-// changed.
+// notice makes the next listing read a file again, if the set of links that lead out of the
+// directory has changed.
 func (d *Directory) notice(f *file, outside []outsider) {
 	if slices.EqualFunc(f.outside, outside, func(a, b outsider) bool { return a.rel == b.rel }) {
 		return

@@ -36,7 +36,7 @@ func (a *app) settings() (*config.Loaded, error) {
 }
 
 // look opens the existing store and calls f with it. It does not create a store. If the
-// store cannot be written to, look opens it read-only.
+// disk is full or the store is damaged, look opens it read-only.
 func (a *app) look(ctx context.Context, f func(assembly.Store) error) (err error) {
 	settings, err := a.settings()
 	if err != nil {
@@ -97,8 +97,8 @@ func findSession(ctx context.Context, store belay.ListStore, word string) (belay
 	return belay.SessionInfo{}, fmt.Errorf("there is no session %q%s: `belay sessions` lists them", word, near.Hint(word, all))
 }
 
-// findOpen returns a session with an open turn that no process holds, or else any session.
-// The session that changed last wins.
+// findOpen returns the last changed session that has an open turn and that no process
+// holds. If there is none, it returns the last changed session.
 func findOpen(ctx context.Context, store belay.ListStore) (belay.SessionInfo, error) {
 	for info, err := range store.Sessions(ctx, belay.SessionFilter{Open: true}) {
 		if err != nil {

@@ -67,8 +67,9 @@ func (a *app) beginNew(ctx context.Context, w *work, _ *runOptions) (model belay
 	return model, w.open(ctx, a)
 }
 
-// beginOld opens the store and finds the existing session. It returns the model of the open
-// turn, or else the model of the session.
+// beginOld opens the store and finds the existing session. It returns the model of the
+// settings. Before, goOnAs and heedKept may have set it to the model of the open turn or of
+// the session.
 func (a *app) beginOld(ctx context.Context, w *work, o *runOptions) (model belay.Model, err error) { //nolint:ireturn // see openModel
 	if err := missingStore(w.Settings); err != nil {
 		return nil, err

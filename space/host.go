@@ -23,10 +23,11 @@ type Options struct {
 	// Trust has the records of trusted directories. Defaults to none: then no project or
 	// space can run a program.
 	Trust *Trust
-	// Disable switches off all hooks that files declare, except hooks that ask a person.
+	// Disable switches off all hooks that files declare, except hooks with the action
+	// approve, which ask a person.
 	Disable bool
-	// DisableIDs switches off hooks by id, except hooks that ask a person. Use the ids that
-	// listings show.
+	// DisableIDs switches off the hooks with these ids, with the same exception. Use the ids
+	// that listings show.
 	DisableIDs []string
 	// NoCommands switches off all commands and workers of all directories. Gates that need
 	// them deny.
@@ -348,7 +349,8 @@ func (h *Host) missing(p *plan, grant string) string {
 }
 
 // limit removes capabilities that were not granted. If an answer of a gate uses a removed
-// capability, the answer fails and the gate denies. A hook that is not a gate is disabled.
+// capability, the answer fails and the gate denies. If a hook that is not a gate loses a
+// capability, limit disables it.
 func (h *Host) limit(p *plan, d *declare.Declaration) (limited *declare.Declaration, extra []string) {
 	have := hook.DefaultGrants(p.space.Origin) | p.standing.capabilities()
 	beyond := d.Options.Capabilities &^ have &^ hook.NoCapability

@@ -24,7 +24,8 @@ import (
 const (
 	// GrantWebhook allows webhooks whose URLs are on the operator's allowlist.
 	GrantWebhook = "webhook"
-	// GrantNetwork allows confined commands to use the network, and MCP servers with a URL.
+	// GrantNetwork allows confined commands to use the network. It also allows MCP servers
+	// with a URL.
 	GrantNetwork = "network"
 )
 

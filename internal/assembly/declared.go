@@ -286,8 +286,8 @@ func (a *Assembler) usableAgents(ctx context.Context, s *config.Loaded) ([]*suba
 }
 
 // fails returns the mistakes that prevent Belay from making the agent: those of its model
-// and its tools. A missing skill does not prevent this. A mode in the file does not
-// either, because the stricter of the two modes applies.
+// and its tools. A missing skill does not prevent this. The mode in the file does not
+// either, because the stricter of the file's and the turn's mode applies.
 func (c *AgentCheck) fails(d *subagent.Declaration) []subagent.Problem {
 	made := *d
 	made.Skills, made.Mode = nil, ""

@@ -50,7 +50,7 @@ func OpenMemory(ctx context.Context, s *config.Loaded) (*memory.Store, error) {
 const settling = 5 * time.Second
 
 // settleMemory returns a function that waits until memory has processed the turns, so that
-// the next program can recall them.
+// the next program can recall the memories from these turns.
 func (a *Assembler) settleMemory(ctx context.Context, w *Assembled) func() error {
 	began := time.Now()
 	return func() error {

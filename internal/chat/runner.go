@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// errAborted is the cause of a turn that the user aborted.
+// errAborted is the cause with which the user's abort cancels the context of a turn.
 var errAborted = &abortError{}
 
 type abortError struct{}

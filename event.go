@@ -97,7 +97,7 @@ type Event struct {
 
 	stored int64 // the number of the last stored message at the time of the event
 	turns  int   // the number of the turn; set only in a turn_end
-	// unstored says that the event is about a tool call of a directive. Such a call is
+	// unstored says that the event is about a call of [Controls.RunTool]. Such a call is
 	// not stored.
 	unstored bool
 }

@@ -89,7 +89,7 @@ type Submission struct {
 	// Text is the user's text after hooks, directives and earlier extensions, with a
 	// [Placeholder] for each name of a directive or an extension.
 	Text string
-	// Typed is the text that the user typed, after the hooks of user.prompt.submit.
+	// Typed is the user's text, as the hooks of user.prompt.submit left it.
 	Typed string
 	// Names are the names in the message that belong to this extension, in order and with
 	// repetitions.

@@ -64,7 +64,7 @@ type Options struct {
 	OnAsk AskMode
 	// Approver asks a person. AskWait needs one. Defaults to none.
 	Approver Approver
-	// Asker asks the user questions of directives and skills. Defaults to none.
+	// Asker asks the user the questions of [Controls.Ask]. Defaults to none.
 	Asker Asker
 	// ApprovalExpiry is how long a person can decide about an approval. Defaults to 24
 	// hours.

@@ -12,7 +12,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// ToolCall is the input of tool.pre: a call that the model made.
+// ToolCall is the input of tool.pre: a tool call that has not started.
 type ToolCall struct{ input[toolCall] }
 
 type toolCall struct {

@@ -97,8 +97,8 @@ type Grant struct {
 	Time time.Time `json:"time"`
 }
 
-// maxGrants is the maximum number of grants of a session. If there are more, a new grant
-// replaces the oldest grant. Then Belay asks again about calls that the oldest grant
+// maxGrants is the maximum number of grants of a session. If a session has this many, a new
+// grant replaces the oldest one. Then Belay asks again about calls that the oldest grant
 // covered.
 const maxGrants = 64
 

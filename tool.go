@@ -79,7 +79,7 @@ type Invocation struct {
 
 	turn     *turn
 	controls *Controls
-	direct   bool // a directive makes the call: see Controls.RunTool
+	direct   bool // a directive or an extension makes the call: see Controls.RunTool
 }
 
 // Key returns an idempotency key, as payment services need it. The key has 64 characters.

@@ -41,8 +41,8 @@ func (c *Controls) AddSection(s PromptSection) error {
 // says why, and a Class. An empty input means {}.
 //
 // The call is not part of the transcript. Use Append or a Reply to keep the result. The
-// turn policies of this message do not apply yet. Only the Approver is asked for
-// approval.
+// turn policies of this message do not apply yet. The approval of the call is not stored,
+// so only hooks of approval.request and the Approver can decide about it.
 //
 // If a queued turn begins again, because its process ended before the message was stored, the
 // directive runs again. Its calls then have the same [Invocation.Key] as before.
@@ -147,7 +147,7 @@ func directCall(key, name string, input json.RawMessage) *CallPart {
 	return part
 }
 
-// isDirect reports whether a directive makes the calls. Such calls are not stored.
+// isDirect reports whether the calls come from RunTool. Such calls are not stored.
 func (b *batch) isDirect() bool { return len(b.calls) > 0 && b.calls[0].direct }
 
 // refuseToPark refuses a direct call that would have to be parked. The message is not

@@ -38,7 +38,7 @@ type turn struct {
 
 	wishes      wishes
 	quiet       bool // not a real turn, but housekeeping such as Session.Compact
-	directing   bool // a directive is running a tool: see Controls.RunTool
+	directing   bool // RunTool is running a tool
 	diagnostics []hook.Diagnostic
 	text        string // the model's last text
 	recent      []fingerprint
@@ -64,7 +64,7 @@ func (t *turn) user(text string, parts []Part) EndReason {
 }
 
 // endInterrupted ends an earlier turn that was interrupted, or that waits only for approvals
-// that have expired. Its calls without results get results that say so.
+// that have expired. Its calls without results get aborted results.
 func (t *turn) endInterrupted() EndReason {
 	switch open := t.session.state.Turn; {
 	case open == nil:

@@ -35,7 +35,7 @@ func (t *turn) prepare(text string, parts []Part) EndReason {
 	return t.commitPrompt(said)
 }
 
-// stages are the steps that a user message passes before it is stored, in order.
+// stages are the functions that handle a user message before it is stored, in order.
 var stages = []func(*turn, *submitted) EndReason{
 	(*turn).submit, (*turn).expand, (*turn).collectPolicy, (*turn).collectContext, (*turn).collectTools, (*turn).compilePrompt,
 }

@@ -32,8 +32,8 @@ type fallbackValue struct {
 }
 
 var (
-	// Closed stops: a gate denies, a phase that rewrites withholds its input, and any other
-	// collect phase ends the turn.
+	// Closed stops. A gate denies. A collect phase ends the turn, unless the phase can
+	// withhold its input because a rewriter failed: see [Definition.Closed].
 	Closed = Failure{mode: closed}
 	// Open records a warning and continues.
 	Open = Failure{mode: open}

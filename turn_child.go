@@ -340,7 +340,8 @@ func (t *turn) runID() string {
 	return t.lineage.run
 }
 
-// inherit makes the turn a child turn, if it runs for a parent.
+// inherit gives a child turn the hooks of its parent. It does nothing for a turn of the main
+// agent.
 func (t *turn) inherit() error {
 	l := t.lineage
 	if l == nil {

@@ -112,7 +112,8 @@ func (t *turn) openCalls() *batch {
 	return b
 }
 
-// unjudged returns the stored response whose gates have not answered yet, or nil.
+// unjudged returns the stored response whose gates have not answered yet. If there is none,
+// it clears TurnState.Unjudged and returns nil.
 func (t *turn) unjudged() *Message {
 	if n := len(t.session.messages); t.state.Unjudged && n > 0 && t.session.messages[n-1].Role == RoleAssistant {
 		return t.session.messages[n-1]

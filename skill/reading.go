@@ -83,7 +83,8 @@ func (d *Directory) notice(f *file, outside []outsider) {
 	}
 }
 
-// bodyOf returns the text of a file without its front matter.
+// bodyOf returns the text of a skill file without its front matter, or the whole text of a
+// section or resource.
 func bodyOf(rel, text string, isSkill bool) (string, error) {
 	if !isSkill { // sections and resources are shown unchanged
 		if !utf8.ValidString(text) {

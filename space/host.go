@@ -367,7 +367,7 @@ func (h *Host) limit(p *plan, d *declare.Declaration) (limited *declare.Declarat
 	return &c, beyond.Names()
 }
 
-// isGate reports whether a hook can block something, and denies if it fails.
+// isGate reports whether the phase of a hook is a gate that fails closed by default.
 func isGate(d *declare.Declaration) bool {
 	for _, p := range belay.Phases() {
 		if p.Name() == d.Phase {

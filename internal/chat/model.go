@@ -264,8 +264,8 @@ func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// back puts the last queued message back into the input. If none is queued, it shows the
-// previous entry of the history.
+// back puts the last queued message back into an empty input. If the input is not empty, or
+// no message is queued, it shows the previous entry of the history.
 func (m *model) back() {
 	typed := m.editor.text()
 	if n := len(m.queue); n > 0 && typed == "" {

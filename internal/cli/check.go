@@ -252,7 +252,7 @@ flag. --all also shows the defaults.`,
 	return cmd
 }
 
-// unset returns a default value as one word.
+// unset returns the text of a default value. It replaces an empty value by "all" or "none".
 func unset(path, text string) string {
 	switch {
 	case path == "tools" && text == "null":

@@ -225,8 +225,7 @@ func (h *newHook) call() (map[string]any, error) {
 	return call, nil
 }
 
-// says returns what exit code 2 means at the phase, and a JSON answer with the same
-// meaning.
+// says returns what exit code 2 means at the phase, and an example of a JSON answer.
 func (h *newHook) says() (exit, object string) {
 	wire, err := phasejson.New(h.phase)
 	switch {

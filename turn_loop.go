@@ -196,8 +196,8 @@ func (t *turn) verdict(response *Message, b *batch) EndReason {
 	}
 }
 
-// checkLimits returns how the turn ends if a limit or budget is used up. It returns "" if
-// the turn may take another step.
+// checkLimits returns how the turn ends if it was aborted, must be handed over, or has used
+// up a limit or budget. It returns "" if the turn may take another step.
 func (t *turn) checkLimits() EndReason {
 	if t.ctx.Err() != nil {
 		return t.fail(context.Cause(t.ctx))

@@ -276,7 +276,8 @@ func keyword(text []byte) string {
 	return ""
 }
 
-// unquoted decodes the text of a JSON string. Invalid parts stay unchanged.
+// unquoted decodes the text of a JSON string. Invalid escapes stay unchanged, and invalid
+// UTF-8 becomes U+FFFD.
 func unquoted(text []byte) string {
 	if bytes.IndexByte(text, '\\') < 0 {
 		return strings.ToValidUTF8(string(text), "\ufffd")

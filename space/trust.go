@@ -182,7 +182,7 @@ func (t *Trust) Add(s *Space, by string, grants ...string) (*Record, error) {
 	return r, nil
 }
 
-// Remove revokes trust in a directory. It reports whether the directory was trusted.
+// Remove revokes trust in a directory. It reports whether there was a record.
 func (t *Trust) Remove(dir string) (bool, error) {
 	err := os.Remove(t.file(dir))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -81,7 +81,8 @@ func (a *Assembler) settleMemory(ctx context.Context, w *Assembled) func() error
 	}
 }
 
-// tellProposed reports how many memories of this project wait until a user accepts them.
+// tellProposed reports how many memories wait until a user accepts them. It leaves out the
+// memories of other projects.
 func (a *Assembler) tellProposed(ctx context.Context, w *Assembled) {
 	if w.Memories == nil || w.Settings.Memory.Mode != config.MemoryPropose {
 		return

@@ -114,7 +114,8 @@ func (t *transcript) head(info belay.SessionInfo) {
 	t.linef("%s", t.s.bold(line))
 }
 
-// whyEnded returns why the last turn ended, or "" if a turn is open.
+// whyEnded returns why the last turn ended. It returns "" if the turn ended normally, or if
+// a turn is open.
 func whyEnded(info belay.SessionInfo) string {
 	e := info.State.Ending
 	if e == nil || info.State.Turn != nil {

@@ -36,8 +36,8 @@ func (w *work) open(ctx context.Context, a *app) error {
 }
 
 // begin opens the store and makes an agent: the declared agent, the agent of the session,
-// or the agent that the settings describe. A nil approver means that nobody can answer
-// questions.
+// or the agent that the settings describe. It also starts the agent's background jobs. A
+// nil approver means that nobody can answer questions.
 func (a *app) begin(ctx context.Context, settings *config.Loaded, o *runOptions, approver belay.Approver) (*work, error) {
 	w := &work{Assembled: &assembly.Assembled{Settings: settings, Abandons: o.abandons}}
 	if err := w.TakeDeclared(o.agent); err != nil {

@@ -186,9 +186,9 @@ type extensionWatch struct {
 	done chan struct{}
 }
 
-// watchExtensions starts the Watch methods of extensions. Their context ends when the
-// agent is closed. Before they end, they get the events that are waiting, unless the
-// context of Close ends first.
+// watchExtensions starts the Watch methods of extensions. Their context ends when the agent
+// is closed or the extension is removed. Before they end, they get the events that are
+// waiting, unless the context of Close ends first.
 func (a *Agent) watchExtensions(extensions []*attached) {
 	for _, x := range extensions {
 		w, ok := x.Extension.(WatchExtension)

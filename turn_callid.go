@@ -24,8 +24,8 @@ const (
 	rememberedSome = 64
 )
 
-// apart returns the id, or a new id if an earlier call of the conversation has the same
-// id.
+// apart returns the id, or a new id if an earlier call of the conversation has the same id.
+// It returns an id with at least randomLength characters unchanged.
 func (c *callIDs) apart(id string, conversation []*Message) string {
 	if len(id) >= randomLength {
 		return id

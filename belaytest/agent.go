@@ -182,7 +182,8 @@ func (a *Agent) Messages() []*belay.Message {
 	return a.messages(session)
 }
 
-// finish closes the agent when the test ends, and checks for leaks.
+// finish closes the agent when the test ends. It fails the test for an unexpected error of a
+// turn, for steps of the script that were not played, and for leaked goroutines.
 func (a *Agent) finish() {
 	a.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(a.Timeout, defaultTimeout))

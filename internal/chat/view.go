@@ -117,7 +117,8 @@ func (m *model) queued() []string {
 	return lines
 }
 
-// belowInput returns the completions, or else the status line.
+// belowInput returns the first of these that there is: the completions, the hint that
+// another ctrl+c quits, the status line.
 func (m *model) belowInput() []string {
 	if lines := m.popupView(); lines != nil {
 		return lines

@@ -131,8 +131,8 @@ func (t *turn) emitApproval(kind EventKind, c *call) {
 	}
 }
 
-// approve asks a person about the calls that wait for approval, if OnAsk is AskWait. It
-// stores the decisions before any call runs.
+// approve emits an event for each call that waits for approval. If OnAsk is AskWait, it
+// also asks a person about these calls, and stores the decisions before any call runs.
 func (t *turn) approve(b *batch) error {
 	var asking []*call
 	for _, c := range b.calls {

@@ -30,8 +30,10 @@ type turnRequest struct {
 	receive func(Chunk, error) bool // sends chunks to current
 }
 
-// ask sends a request to the model, and repeats it after a temporary failure. It returns
-// the response, which is not stored yet, and the message with the request's reminders.
+// ask sends a request to the model. After a temporary failure, it repeats the request. If
+// the context is too long, it summarizes the context first. If this does not help, it
+// falls back to the next model. It returns the response, which is not stored yet, and the
+// message with the request's reminders.
 func (t *turn) ask() (response, delivered *Message, err error) {
 	shortened := false
 	for attempt := 1; ; attempt++ {

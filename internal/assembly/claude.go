@@ -89,7 +89,8 @@ func readFirst(file string, most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, most))
 }
 
-// Unused returns notes on files of Claude Code that Belay does not read.
+// Unused returns notes on files of Claude Code that Belay does not read, and the notes of
+// [adapted].
 func Unused(s *config.Loaded) []string {
 	odd := adapted(s)
 	for _, file := range claudeSettings(s) {

@@ -211,14 +211,15 @@ func (a *Assembler) installPlaces(ctx context.Context, p *Places, agent *belay.A
 	return stop, nil
 }
 
-// ReportNotes reports the hooks and servers that do not run.
+// ReportNotes reports the hooks and servers that do not run or are limited.
 func (a *Assembler) ReportNotes(notes []space.Note) {
 	for _, n := range notes {
 		a.remark(noteLine(n))
 	}
 }
 
-// noteLine returns a line that says that a hook or a server does not run, and why.
+// noteLine returns a line that says that a hook or a server does not run or is limited,
+// and why.
 func noteLine(n space.Note) string {
 	what := "does not run"
 	switch {

@@ -48,7 +48,8 @@ const (
 	together = 1
 )
 
-// serveWorker runs this process as a worker, if workerDSN is set.
+// serveWorker runs this process as a worker, if workerDSN is set. It returns false if the
+// variable is not set.
 func serveWorker() bool {
 	dsn := os.Getenv(workerDSN)
 	if dsn == "" {

@@ -89,7 +89,7 @@ func (a *Agent) add(ctx context.Context, extensions []Extension) (_ *addition, e
 }
 
 // publish makes the extensions and their tools visible. It fails if the agent was closed
-// meanwhile.
+// or is being replaced, or if a tool's name is taken.
 func (a *Agent) publish(add *addition) error {
 	a.changing.Lock()
 	defer a.changing.Unlock()

@@ -338,8 +338,8 @@ func (s *Session) open(ctx context.Context) error {
 	return nil
 }
 
-// release releases the session after a failed commit. The next turn reads the session from
-// the store again.
+// release releases the session if this process holds it. The next turn reads the session
+// from the store again.
 func (s *Session) release(ctx context.Context) {
 	if s.held {
 		s.held = false

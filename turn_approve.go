@@ -201,7 +201,8 @@ func (t *turn) askPerson(c *call, q *inquiry) {
 	t.decided(c, stands)
 }
 
-// question returns a call's approval with its input.
+// question returns the question about a call that waits for approval, or that its tool has
+// parked.
 func (t *turn) question(c *call) Question {
 	q := Question{Input: bytes.Clone(c.Input), Agent: t.agent.opts.Name}
 	if c.approval != nil && c.approval.Decided == nil {

@@ -164,8 +164,8 @@ func (t *turn) gather(b *batch) {
 }
 
 // judgeOne checks one call in this order: find the tool, check the scope, validate the
-// input, call the interceptors, fire tool.pre, validate the input again, ask the floor,
-// ask for approval.
+// input, call the interceptors, fire tool.pre, ask the floor, ask for approval. If the
+// interceptors or tool.pre rewrite the input, the new input is also validated.
 func (t *turn) judgeOne(c *call) {
 	if !t.resolve(c) || !c.checkInput() {
 		t.reportDenied(c, "belay", c.result.Text)

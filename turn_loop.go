@@ -223,8 +223,8 @@ func (t *turn) checkLimits() EndReason {
 // agent's limit.
 var MaxSteps = policy.Min[int]("max_steps")
 
-// askStop fires turn.stop when the model has made no calls. It returns how the turn ends,
-// or "" if a hook makes the turn continue.
+// askStop fires turn.stop when the model has made no calls. It returns how the turn ends.
+// It returns "" if the turn continues because of a hook or a missing answer.
 func (t *turn) askStop() EndReason {
 	if t.askForMissing() {
 		return ""

@@ -32,7 +32,8 @@ func approvalHash(input json.RawMessage, places string) string {
 	return hash
 }
 
-// placeHashes returns a short hash of each place, sorted.
+// placeHashes returns a short hash of each place, sorted. If there are more than
+// mostPlaces, it returns one hash of all places.
 func placeHashes(places string) []string {
 	short := func(text string) string { return strings.TrimPrefix(textHash(text), "sha256:")[:16] }
 	all := strings.Fields(places)

@@ -75,7 +75,8 @@ func submit(text string, parts []Part) submitted {
 // answer sets a reply that replaces the model's answer.
 func (said *submitted) answer(reply *Reply, by string) { said.reply, said.by = reply, by }
 
-// submit fires user.prompt.submit.
+// submit fires user.prompt.submit, whose hooks may change the prompt, block it or reply to
+// it.
 func (t *turn) submit(said *submitted) EndReason {
 	if !UserPromptSubmit.Active(t.snap) {
 		return ""
@@ -150,8 +151,8 @@ func (t *turn) collectContext(said *submitted) EndReason {
 	return ""
 }
 
-// preflight makes the preflight plan. If the planner fails, the turn continues with the
-// fallback plan.
+// preflight makes the preflight plan. Without a planner, or if the planner fails, the turn
+// continues with the fallback plan.
 func (t *turn) preflight(said *submitted) (PreflightPlan, error) {
 	fallback := PreflightPlan{Source: "fallback"}
 	if text := strings.TrimSpace(said.text); text != "" {

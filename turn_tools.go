@@ -75,7 +75,7 @@ func (t *turn) stepTools() *toolset {
 	return now.set
 }
 
-// known maps each tool to its bound form.
+// known maps each comparable tool to its bound form.
 func (s *steppedTools) known() map[Tool]*boundTool {
 	known := make(map[Tool]*boundTool)
 	if s != nil {

@@ -198,7 +198,8 @@ func (w *Worker) tell(taken Taken) {
 	}
 }
 
-// take runs a claimed turn, and releases the claim.
+// take runs a claimed turn, or ends it if somebody has asked for that. Then it releases the
+// claim.
 func (w *Worker) take(ctx context.Context, yield <-chan struct{}, due belay.DueTurn, agent *belay.Agent) {
 	taken := Taken{DueTurn: due}
 	s := agent.Session(due.Session)
@@ -327,7 +328,7 @@ func (w *Worker) again(ctx context.Context, taken *Taken) time.Time {
 // spendAtMost is how often a turn may call its model without being stored.
 const spendAtMost = 8
 
-// expiry returns when the first question expires, or belay.Never.
+// expiry returns the earliest time at which a question expires, or belay.Never.
 func expiry(waits []belay.Question) time.Time {
 	first := belay.Never
 	for i := range waits {

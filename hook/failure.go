@@ -76,8 +76,8 @@ func (f *Failure) UnmarshalText(text []byte) error {
 	return fmt.Errorf("unknown failure mode %q (known: closed, fallback, open)", text)
 }
 
-// fallbackProblem checks that a fallback belongs to this phase, and that the subscription
-// has the capabilities that the fallback needs.
+// fallbackProblem checks that a fallback is valid, belongs to this phase and schedules no
+// job, and that the subscription has the capabilities that the fallback needs.
 func (def *defined[In, Out]) fallbackProblem(s *subscription, granted Capability) error {
 	value := s.opts.Failure.value
 	if value == nil {

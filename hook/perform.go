@@ -102,7 +102,8 @@ func (rt *Runtime) recorded(job Job) (*installed, *Problem) {
 	}
 }
 
-// recall finds a job's input: in the memory of this process, with Recall, or in the queue.
+// recall finds a job's input: in the memory of this process, or with Recall, or, if Recall
+// is nil, in the queue.
 func (rt *Runtime) recall(ctx context.Context, job Job) (json.RawMessage, any, *Problem) {
 	if held, ok := rt.held.find(job.Key); ok {
 		return nil, held, nil

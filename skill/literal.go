@@ -38,7 +38,8 @@ func literals(re *syntax.Regexp) [][]string {
 	return sets[:min(len(sets), mostSets)]
 }
 
-// required returns the sets for literals. Every match contains at least one text of each.
+// required returns the sets for literals. Every match contains at least one text of each
+// set.
 func (n need) required() [][]string {
 	if n.exact == nil {
 		return n.sets
@@ -130,8 +131,8 @@ func sequence(subs []*syntax.Regexp) need {
 	return need{sets: append(sets, need{exact: run}.required()...)}
 }
 
-// join returns all concatenations of a text of a and a text of b, or nil if there are too
-// many.
+// join returns all concatenations of a text of a and a text of b. It returns nil if there
+// are too many, or if one of them is too long.
 func join(a, b []string) []string {
 	if len(b) == 0 || len(a)*len(b) > mostExact {
 		return nil

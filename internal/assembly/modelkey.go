@@ -45,8 +45,8 @@ func KeyOf(settings *config.Loaded, p *config.Provider) (key, where string, err 
 // base64 key that ends with "=".
 var assignment = regexp.MustCompile(`^(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*[^=\s]`)
 
-// notAKey returns why the content of a key file is not a key. It does not repeat the
-// content.
+// notAKey returns why the content of a key file is not a key, or "" if it may be one. It
+// does not repeat the content.
 func notAKey(text string) string {
 	switch set := assignment.FindStringSubmatch(text); {
 	case text == "":

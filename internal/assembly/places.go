@@ -145,7 +145,8 @@ func OpenTrust(s *config.Loaded) *space.Trust {
 
 // confineHook returns a function that makes the commands of projects and spaces run in
 // the sandbox. These commands may write to the project and to temporary files. They may
-// use the network only with a grant. Commands of the operator are not confined.
+// use the network only with a grant. Commands of the operator are not confined. If this
+// machine has no sandbox, the commands run without one, unless the settings require it.
 func (a *Assembler) confineHook(ctx context.Context, s *config.Loaded) func(context.Context, *declare.Declaration, *declare.Execution) error {
 	return func(run context.Context, _ *declare.Declaration, e *declare.Execution) error {
 		box := a.sandbox(ctx, s)

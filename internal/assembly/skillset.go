@@ -30,8 +30,8 @@ func SkillDirs(s *config.Loaded) []string {
 	return dirs
 }
 
-// staysInside reports whether a directory is inside the project after links are resolved. A
-// repository from a stranger may contain links to any place.
+// staysInside reports whether a directory is inside the project after links are resolved,
+// or does not exist. A repository from a stranger may contain links to any place.
 func staysInside(project, dir string) bool {
 	actual, err := filepath.EvalSymlinks(dir)
 	if err != nil {

@@ -65,7 +65,7 @@ func (m *model) farewell() tea.View {
 	return tea.NewView(m.look.dim.Render(short(m.status(), m.width-1)) + "\n")
 }
 
-// live returns the unfinished thinking and text, and the calls.
+// live returns the last line of the unfinished thinking, the unfinished text and the calls.
 func (m *model) live() []string {
 	var lines []string
 	if thought := m.step.thought.String(); thought != "" {

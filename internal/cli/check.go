@@ -205,7 +205,8 @@ func parts(n int, of string, m int, from string) string {
 	return " (" + strings.Join(said, ", ") + ")"
 }
 
-// checkOrder checks that the hooks can be ordered, and prints the hooks that do not run.
+// checkOrder checks that the hooks can be ordered. It prints the hooks that do not run, and
+// warnings about hooks and files.
 func (a *app) checkOrder(ctx context.Context) error {
 	v, err := a.seeHooks(ctx)
 	if err != nil {

@@ -102,9 +102,9 @@ type Grant struct {
 // covered.
 const maxGrants = 64
 
-// withGrant returns the grants with one more. It adds nothing if a grant already covers
-// the same calls of the same asker. It makes a new list, because stored records share the
-// old list.
+// withGrant returns the grants with one more. If there are too many, it drops the oldest.
+// It adds nothing if a grant already covers the same calls of the same asker. It makes a
+// new list, because stored records share the old list.
 func withGrant(grants []Grant, g Grant) []Grant {
 	for _, have := range grants {
 		if have.Asker == g.Asker && have.Floor == g.Floor && have.Pattern == g.Pattern && (have.Pattern != "" || have.Tool == g.Tool) {

@@ -203,7 +203,8 @@ func (t *turn) message(r *Response) *Message {
 	return m
 }
 
-// mend gives a call a unique id and an input that is a JSON object.
+// mend gives a call a unique id, a tool name that providers accept, and an input that is a
+// JSON object.
 func (c *CallPart) mend(number int, before []Part) {
 	taken := func(id string) bool {
 		return slices.ContainsFunc(before, func(p Part) bool { return p.Call != nil && p.Call.ID == id })

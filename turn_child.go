@@ -261,7 +261,7 @@ func (r *childRun) place(e *Event) {
 	}
 }
 
-// observe sends an event of the child to the parent's stream.
+// observe keeps the child's text and result, and sends its event to the parent's stream.
 func (r *childRun) observe(e *Event) {
 	l := r.lineage
 	r.place(e)

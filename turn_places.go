@@ -94,6 +94,7 @@ func (c *call) askAgain(floor Authorization) Authorization {
 const mostAsked = 3
 
 // approveHere asks a person about the calls. It asks again if paths have changed meanwhile.
+// After mostAsked attempts, it denies the calls whose paths have changed again.
 func (t *turn) approveHere(b *batch) error {
 	for range mostAsked {
 		if err := t.approve(b); err != nil || !t.reconsider(b) {

@@ -101,7 +101,7 @@ func (t *turn) submit(said *submitted) EndReason {
 	return ""
 }
 
-// collectPolicy fires turn.pre_policy.
+// collectPolicy fires turn.pre_policy and applies the policy.
 func (t *turn) collectPolicy(said *submitted) EndReason {
 	t.state.Text = said.text
 	if !TurnPrePolicy.Active(t.snap) {
@@ -283,7 +283,8 @@ func (t *turn) compilePrompt(said *submitted) EndReason {
 	return ""
 }
 
-// messages returns the messages of the submission.
+// messages appends the messages of the submission: those of directives and extensions, the
+// user's message, and the prompt context.
 func (said *submitted) messages(messages []*Message, context []ContextEntry) []*Message {
 	for _, in := range said.injected {
 		if len(in.Parts) == 0 {

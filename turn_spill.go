@@ -73,7 +73,8 @@ func (t *turn) spill(c *call, text string) (string, error) {
 	return spill.Write(dir, t.scope.Session, name+".txt", text)
 }
 
-// spillDir returns the directory for long results. The first call makes it.
+// spillDir returns the directory for long results. If Options.SpillDir is empty, the first
+// call makes a temporary directory.
 func (a *Agent) spillDir() (string, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -116,7 +116,7 @@ func (t *turn) leaveToOthers(err error) EndReason {
 	return EndParked
 }
 
-// beginQueued begins a queued turn.
+// beginQueued begins a queued turn and runs its steps.
 func (t *turn) beginQueued(sub *QueuedTurn) EndReason {
 	t.begin()
 	t.queue.id = sub.ID

@@ -24,7 +24,7 @@ func Listing(skills []*Skill, budget int) string {
 	return text
 }
 
-// list renders skills, and counts the entries that did not fit.
+// list renders the skills that the model may read, and counts the entries that did not fit.
 func list(skills []*Skill, budget int) (string, listing.LeftOut) {
 	var entries []listing.Entry
 	for _, s := range skills {

@@ -67,7 +67,7 @@ func (s *scoped) active(now *set, text string) []Match {
 	return slices.DeleteFunc(now.matcher().match(taskOf(text), s.reach.Agent), func(m Match) bool { return !s.has(m.Skill) })
 }
 
-// Binds reports whether /name is the name or id of one of the skills.
+// Binds reports whether /name is the name or id of a skill that users may type.
 func (s *scoped) Binds(_, name string) bool {
 	if s.opts.NoNames {
 		return false

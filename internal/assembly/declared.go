@@ -70,8 +70,8 @@ func Agents(s *config.Loaded) ([]*subagent.Declaration, []subagent.Problem) {
 	return all, problems
 }
 
-// AddSpaceAgents adds the agents of loaded spaces. A running agent gets the agents of a
-// space when it installs that space.
+// AddSpaceAgents adds the usable agents of loaded spaces. A running agent gets the agents
+// of a space when it installs that space.
 func AddSpaceAgents(declared []*subagent.Declaration, spaces []*space.Space) []*subagent.Declaration {
 	all := slices.Clone(declared)
 	for _, s := range spaces {
@@ -213,7 +213,8 @@ func toolScope(d *subagent.Declaration) []string {
 // check that the tool exists: only the running server knows that.
 func OfServer(tool string) bool { return strings.Contains(tool, "__") }
 
-// chosenTools returns the tools that a declaration names.
+// chosenTools returns the built-in tools that a declaration names, or all of them if its
+// Tools are nil.
 func (b *declaredAgents) chosenTools(d *subagent.Declaration) (*toolbox.Extension, error) {
 	if d.Tools == nil {
 		return b.tools, nil

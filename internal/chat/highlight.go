@@ -70,7 +70,7 @@ func syntaxOf(language string) *syntax {
 }
 
 // highlight colours the comments, strings, numbers and keywords of code, and the lines of a
-// diff. Code in other languages stays plain.
+// diff. Code in an unknown language stays plain.
 func highlight(language, code string, c *colours) []span {
 	if l := strings.ToLower(language); l == "diff" || l == "patch" {
 		return highlightDiff(code, c)

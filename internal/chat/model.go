@@ -280,7 +280,8 @@ func (m *model) back() {
 }
 
 // interrupt handles ctrl+c. It aborts the running activity, clears the input, or asks
-// whether to quit. If an abort is already running, it quits at once.
+// whether to quit. It quits if it has just asked. If an abort is already running, it quits
+// at once.
 func (m *model) interrupt() tea.Cmd {
 	m.pressed = m.now
 	switch {

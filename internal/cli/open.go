@@ -64,7 +64,8 @@ func (e *noStoreError) Error() string {
 }
 
 // findSession finds a session by its id, or by a prefix that only its id has. An empty word
-// means the session that changed last.
+// means the session that changed last. Sessions of subagents do not count, unless word
+// names one of them.
 func findSession(ctx context.Context, store belay.ListStore, word string) (belay.SessionInfo, error) {
 	var found []belay.SessionInfo
 	for info, err := range store.Sessions(ctx, belay.SessionFilter{Prefix: word}) {
@@ -98,7 +99,8 @@ func findSession(ctx context.Context, store belay.ListStore, word string) (belay
 }
 
 // findOpen returns the last changed session that has an open turn and that no process
-// holds. If there is none, it returns the last changed session.
+// holds. If there is none, it returns the last changed session. Sessions of subagents do
+// not count.
 func findOpen(ctx context.Context, store belay.ListStore) (belay.SessionInfo, error) {
 	for info, err := range store.Sessions(ctx, belay.SessionFilter{Open: true}) {
 		if err != nil {

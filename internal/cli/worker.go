@@ -251,8 +251,8 @@ func (l *leftTurns) count() int {
 	return len(l.sessions)
 }
 
-// untilIdle returns when no job is left and no turn is due. It ignores turns that are left
-// to other workers.
+// untilIdle returns when no job is left, and no turn is due or running. It ignores due turns
+// that are left to other workers.
 func (a *app) untilIdle(ctx context.Context, store assembly.Store, others *leftTurns) {
 	often := time.NewTicker(idlePoll)
 	defer often.Stop()

@@ -145,7 +145,8 @@ func (a ApprovalOutcome) Decision() string { return a.data().Decision }
 // Scope is the scope of the approval.
 func (a ApprovalOutcome) Scope() ScopeKind { return a.data().Scope }
 
-// By is who decided: a person, a hook, an expiry or a cancel.
+// By is who decided: a person, a hook, or belay. It is expiry if nobody decided in time,
+// and cancel if the turn ended before anybody decided.
 func (a ApprovalOutcome) By() string { return a.data().By }
 
 // Reason says why the call was allowed or denied.

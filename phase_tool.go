@@ -279,12 +279,13 @@ func (c DeniedCall) ID() string { return c.data().ID }
 // Tool is the tool's name.
 func (c DeniedCall) Tool() string { return c.data().Tool }
 
-// By is who refused the call: a subscription, a guard, a zone, a rule or a person.
+// By is who refused the call: a subscription, an interceptor, a guard, a zone, a rule, a
+// person or belay.
 func (c DeniedCall) By() string { return c.data().By }
 
 // Reason says why the call was refused.
 func (c DeniedCall) Reason() string { return c.data().Reason }
 
 // Class is denied for a call that a gate, the floor or a person refused. It is not_found,
-// scope or invalid for a call that reached no gate.
+// scope or invalid if Belay itself refused the call because of its tool or its input.
 func (c DeniedCall) Class() ResultClass { return c.data().Class }

@@ -155,7 +155,8 @@ func (t *turn) approve(b *batch) error {
 	return t.commitAsked(b, false)
 }
 
-// commitAsked stores the approvals of a batch and the states of its calls.
+// commitAsked stores the approvals of a batch and the states of its calls, unless the
+// calls come from RunTool.
 func (t *turn) commitAsked(b *batch, waits bool) error {
 	if b.isDirect() {
 		return nil

@@ -186,7 +186,7 @@ func (g *graph) find(id string) int32 {
 	return -1
 }
 
-// edge adds the edge from-to, and reports whether it is allowed.
+// edge adds the edge from-to if it is allowed, and reports whether it is.
 func (g *graph) edge(from, to int32) bool {
 	if from < 0 || to < 0 || from == to || !mayPrecede(g.nodes[from], g.nodes[to]) {
 		return false

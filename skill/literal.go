@@ -180,7 +180,7 @@ func alternatives(subs []*syntax.Regexp) need {
 }
 
 // better reports whether set a selects fewer tasks than set b: its shortest text is
-// longer, or it has fewer texts.
+// longer, or equally long and the set has fewer texts.
 func better(a, b []string) bool {
 	shortA, shortB := shortest(a), shortest(b)
 	return shortA > shortB || shortA == shortB && len(a) < len(b)

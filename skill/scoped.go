@@ -125,7 +125,7 @@ var (
 	_ belay.ListingTool = (*tool)(nil)
 )
 
-// Traits says that read_skill is idempotent.
+// Traits returns the traits of the tool: read_skill is idempotent.
 func (t *tool) Traits() belay.ToolTraits { return t.traits }
 
 // LeftOut returns a text for the user about skills that did not fit into the list.

@@ -201,7 +201,7 @@ func (b *declaredAgents) find(_ context.Context, name string) (belay.Model, erro
 }
 
 // toolScope returns the tools that a declared agent and its subagents may use. nil means
-// all tools. The tools that read skills are always allowed.
+// all tools. The tools for skills are always allowed.
 func toolScope(d *subagent.Declaration) []string {
 	if d.Tools == nil {
 		return nil

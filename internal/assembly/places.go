@@ -133,7 +133,7 @@ func HookSwitch(word string) (all, isSwitch bool) {
 }
 
 // hookEnvironment returns the variables that hooks may get. It leaves out variables with
-// keys of providers.
+// keys of providers or tokens of belay serve.
 func (a *Assembler) hookEnvironment(s *config.Loaded) []string {
 	return slices.DeleteFunc(slices.Clone(a.environ()), holdsKey(s))
 }

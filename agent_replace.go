@@ -14,7 +14,8 @@ import (
 //
 // Replace returns an error if the new agent cannot be made, or if ctx ends before the
 // running turns do. You can then use this agent as before, except if Replace cannot
-// register its extensions again: then Replace closes this agent.
+// register its extensions again: then Replace closes this agent. If only closing this agent
+// fails, Replace returns the new agent and an error.
 func (a *Agent) Replace(ctx context.Context, model Model, opts *Options) (*Agent, error) {
 	switch {
 	case a.closed.Load():

@@ -169,8 +169,8 @@ func costOf(u Usage, p Price) float64 {
 }
 
 // message makes a message from a response. It repairs everything that providers would
-// refuse in later requests: duplicate call ids, inputs that are not JSON objects, and text
-// that is not UTF-8.
+// refuse in later requests, such as duplicate call ids, inputs that are not JSON objects,
+// empty text, and text that is not UTF-8.
 func (t *turn) message(r *Response) *Message {
 	answer := &struct { // one allocation, so that the message does not keep the whole response in memory
 		Message

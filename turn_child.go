@@ -80,7 +80,8 @@ func (c *Controls) Child(ctx context.Context, child Child, take func(ctx context
 }
 
 // descend makes the lineage of a child. It returns an error if the child is nested too
-// deep, or if the same subagent is already one of its parents.
+// deep, or if the same subagent is already one of its parents. With Child.Ends it allows
+// both.
 func (c *Controls) descend(child *Child) (*lineage, error) {
 	if err := c.enter("subagent"); err != nil {
 		return nil, err

@@ -200,7 +200,8 @@ func (t *turn) collectTools(said *submitted) EndReason {
 }
 
 // bindBundles makes tools from the bundles. It drops a bundle if no extension runs its
-// tools, if a tool is invalid, or if the agent already has a tool of the same name.
+// tools, if a tool is invalid, or if the agent already has a tool of the same name. It also
+// calls bindAnswer.
 func (t *turn) bindBundles() {
 	t.seeTools()
 	for _, bundle := range t.state.Bundles {

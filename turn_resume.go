@@ -145,7 +145,8 @@ func (t *turn) missingTools() error {
 	return missing
 }
 
-// unanswered returns the calls of the last response with their stored states.
+// unanswered returns the calls of the last message with their stored states, or nil if the
+// message has no calls.
 func (t *turn) unanswered() *batch {
 	if len(t.session.messages) == 0 {
 		return nil

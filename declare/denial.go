@@ -243,7 +243,7 @@ func (r *reader) endWord() {
 	r.word = r.word[:0]
 }
 
-// keyword returns the keyword that a string contains, or "". It ignores invisible
+// keyword returns a string if it may be a keyword, or else "". It removes invisible
 // characters, such as a zero byte or a byte order mark.
 func keyword(text []byte) string {
 	switch string(text) {

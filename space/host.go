@@ -191,7 +191,8 @@ type plan struct {
 	notes    []Note
 }
 
-// plan decides which hooks and servers of a space run.
+// plan decides which hooks and servers of a space run. It returns an error if a gate that
+// was trusted no longer exists, and the directory is not trusted now.
 func (h *Host) plan(s *Space) (*plan, error) {
 	if s.faults != nil {
 		return nil, s.faults

@@ -246,8 +246,8 @@ func (a *Assembler) ReportAgentProblems(s *config.Loaded, kind string, problems 
 }
 
 // usableAgents returns the declared agents that can be subagents. It reports the problems
-// of the others. For agents in .claude/agents without hooks, it reports only how many
-// cannot be used.
+// of the others, and of the agents in spaces. For agents in .claude/agents without hooks,
+// it reports only how many cannot be used.
 func (a *Assembler) usableAgents(ctx context.Context, s *config.Loaded) ([]*subagent.Declaration, error) {
 	declared, problems := Agents(s)
 	check, err := a.NewAgentCheck(ctx, s)

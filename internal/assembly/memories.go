@@ -49,8 +49,9 @@ func OpenMemory(ctx context.Context, s *config.Loaded) (*memory.Store, error) {
 // agent processes the remaining turns.
 const settling = 5 * time.Second
 
-// settleMemory returns a function that waits until memory has processed the turns, so that
-// the next program can recall the memories from these turns.
+// settleMemory returns a function that waits a few seconds until memory has processed the
+// turns, so that the next program can recall the memories from these turns. Then the
+// function calls tellProposed.
 func (a *Assembler) settleMemory(ctx context.Context, w *Assembled) func() error {
 	began := time.Now()
 	return func() error {

@@ -265,7 +265,8 @@ func unset(path, text string) string {
 	}
 }
 
-// showConfig prints one setting per line.
+// showConfig prints one setting per line. If all is false and args is empty, it leaves out
+// settings with their default value.
 func (a *app) showConfig(s *config.Loaded, args []string, all, asJSON bool) error {
 	paths := config.Paths()
 	if len(args) == 1 {

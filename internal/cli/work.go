@@ -69,7 +69,7 @@ func (a *app) beginNew(ctx context.Context, w *work, _ *runOptions) (model belay
 
 // beginOld opens the store and finds the existing session. It returns the model of the
 // settings. Before, goOnAs and heedKept may have set it to the model of the open turn or of
-// the session.
+// the session. To abandon a turn, it returns a model that gives no answers.
 func (a *app) beginOld(ctx context.Context, w *work, o *runOptions) (model belay.Model, err error) { //nolint:ireturn // see openModel
 	if err := missingStore(w.Settings); err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ type Agent struct {
 	// newest first.
 	stepped atomic.Pointer[[]*steppedTools]
 	// toldLists holds the names of tools whose incomplete list turn.stepTools has already
-	// reported: see ListingTool. It reports each of them only once.
+	// reported: see ListingTool. turn.stepTools reports each tool only once.
 	toldLists sync.Map
 	// limited caches the most recent toolsets of this agent as a child of other agents: see
 	// limitedTools.

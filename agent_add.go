@@ -12,8 +12,8 @@ import (
 
 // Add adds extensions to the agent, all of them or none. A running turn uses their tools,
 // gates and tool.post hooks from its next step on. Everything else applies from the next
-// turn on. The prompt of a running turn is already built, and an observer must see both
-// events of a pair, such as subagent.start and subagent.stop.
+// turn on, because the prompt of a running turn is already built, and because an observer
+// must see both events of a pair, such as subagent.start and subagent.stop.
 //
 // Add fails if the Build method of an extension changes the configuration. Use
 // [Agent.Replace] for such an extension.
@@ -89,7 +89,7 @@ func (a *Agent) add(ctx context.Context, extensions []Extension) (_ *addition, e
 }
 
 // publish makes the extensions and their tools visible. It fails if the agent was closed
-// meanwhile.
+// or is being replaced, or if a tool's name is taken.
 func (a *Agent) publish(add *addition) error {
 	a.changing.Lock()
 	defer a.changing.Unlock()

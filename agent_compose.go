@@ -97,7 +97,8 @@ func (c *composition) without(gone []*attached) *composition {
 	return next.assemble()
 }
 
-// plus returns the composition with extensions that with has already attached.
+// plus returns the composition with more extensions. The method with has already attached
+// them.
 func (c *composition) plus(added []*attached) (*composition, error) {
 	next := &composition{config: c.config, extensions: slices.Clone(c.extensions)}
 	for _, x := range added {

@@ -158,7 +158,8 @@ func (a *Agent) endExtensions(ctx context.Context) error {
 	return a.closeExtensions(ctx, func(e Extension) bool { return !among(spared, e) })
 }
 
-// closeExtensions closes the extensions that which selects, the last one first.
+// closeExtensions closes the extensions for which the function which reports true, the last
+// one first.
 func (a *Agent) closeExtensions(ctx context.Context, which func(Extension) bool) error {
 	var problems []error
 	for _, x := range slices.Backward(a.composed.Load().extensions) {
@@ -185,9 +186,9 @@ type extensionWatch struct {
 	done chan struct{}
 }
 
-// watchExtensions starts the Watch methods of extensions. Their context ends when the
-// agent is closed. Before they end, they get the events that are waiting, unless the
-// context of Close ends first.
+// watchExtensions starts the Watch methods of extensions. Their context ends when the agent
+// is closed or the extension is removed. Before they end, they get the events that are
+// waiting, unless the context of Close ends first.
 func (a *Agent) watchExtensions(extensions []*attached) {
 	for _, x := range extensions {
 		w, ok := x.Extension.(WatchExtension)

@@ -14,7 +14,8 @@ import (
 //
 // Replace returns an error if the new agent cannot be made, or if ctx ends before the
 // running turns do. You can then use this agent as before, except if Replace cannot
-// register its extensions again: then Replace closes this agent.
+// register its extensions again: then Replace closes this agent. If only closing this agent
+// fails, Replace returns the new agent and an error.
 func (a *Agent) Replace(ctx context.Context, model Model, opts *Options) (*Agent, error) {
 	switch {
 	case a.closed.Load():
@@ -47,8 +48,8 @@ func (a *Agent) Replace(ctx context.Context, model Model, opts *Options) (*Agent
 	return next, nil
 }
 
-// leave makes the agent refuse new turns and new extensions. It reports false if Replace
-// has already been called.
+// leave makes the agent refuse new turns and new extensions. It reports false if the agent
+// is already being replaced.
 func (a *Agent) leave() bool {
 	a.changing.Lock()
 	defer a.changing.Unlock()

@@ -159,9 +159,9 @@ func (t *turn) bindAnswer() {
 }
 
 // shapeAnswer makes a request ask for structured output. If the model supports it, the
-// request has a format; otherwise it has the tool final_answer. The request requires a
-// call of final_answer if there is no other tool, or if the model has answered in text
-// before.
+// request has a format. Otherwise the request has the tool final_answer. Such a request
+// requires a call of final_answer if there is no other tool, or if the model has answered
+// in text before, and if the model supports required calls.
 func (t *turn) shapeAnswer(req *Request) {
 	if t.request.answer == nil {
 		return

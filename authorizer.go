@@ -21,10 +21,11 @@ type Authorization struct {
 	// By is the name of the guard, zone or rule that decided. It must not quote the call.
 	// An approval for a session or a pattern also answers later questions with the same By.
 	By string
-	// Places identifies the files that the paths of the call lead to now, one string for
-	// each. Belay stores hashes of the strings. Just before an approved call runs, Belay
-	// compares them. If the paths lead to another file by then, Belay asks for approval
-	// again. Defaults to "": Belay does not compare files.
+	// Places identifies the files that the paths of the call lead to now. It has one string
+	// without spaces for each file, separated by spaces. Belay stores hashes of these
+	// strings, and compares the hashes just before an approved call runs. If the paths lead
+	// to another file by then, Belay asks for approval again. Defaults to "": Belay does
+	// not compare files.
 	Places string
 }
 

@@ -13,9 +13,10 @@ type Child struct {
 	// Isolated makes the child use the Approver and the Asker of its own agent. Defaults to
 	// false: the child uses the parent's.
 	Isolated bool
-	// Ends ends an earlier run, which was parked or interrupted, and does not resume it. The
-	// phase subagent.start does not fire, because the run has begun before. subagent.stop
-	// fires, because the run ends now. Defaults to false: a new run.
+	// Ends says that an earlier run, which was parked or interrupted, ends now and is not
+	// resumed. The phase subagent.start does not fire, because the run has begun before.
+	// subagent.stop fires. Defaults to false: a run begins or is resumed, and both phases
+	// fire.
 	Ends bool
 }
 

@@ -10,9 +10,9 @@ import (
 )
 
 // Controls let a directive, a tool or an [InputExtension] act on its turn. After the
-// directive, tool or extension has returned, methods that return an error return ErrOver.
-// The controls of a tool are safe for concurrent use. Use other controls only on the
-// goroutine that got them.
+// directive, tool or extension has returned, methods that ask the user or change the turn
+// return ErrOver. The controls of a tool are safe for concurrent use. Use other controls
+// only on the goroutine that got them.
 type Controls struct {
 	turn *turn
 	// call is the id of the tool call. It is empty for directives and extensions.
@@ -76,8 +76,9 @@ func (c *Controls) Messages(ctx context.Context) iter.Seq2[*Message, error] {
 	return c.turn.agent.store.Read(ctx, c.turn.session.id, 0)
 }
 
-// Append adds a message with the role user. A directive's message is stored before the
-// user's message, a tool's message after the results of its step.
+// Append adds a message with the role user. The message of a directive or an extension is
+// stored before the user's message. The message of a tool is stored after the results of
+// its step.
 func (c *Controls) Append(parts ...Part) error {
 	if err := c.enter("append"); err != nil {
 		return err
@@ -150,9 +151,9 @@ func (c *Controls) Model() ModelInfo {
 	return c.turn.model.info
 }
 
-// Compact summarizes the context: at once for a directive, before the next request for a
-// tool. It does nothing if there is nothing to summarize: the session has no messages, only
-// a summary, or only messages that the model has not answered yet.
+// Compact summarizes the context: at once for a directive or an extension, before the next
+// request for a tool. It does nothing if there is nothing to summarize: the session has no
+// messages, only a summary, or only messages that the model has not answered yet.
 func (c *Controls) Compact() error {
 	if err := c.enter("compact"); err != nil {
 		return err

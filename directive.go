@@ -27,7 +27,7 @@ type Directive struct {
 // DirectiveUse is one occurrence of a directive in a message.
 type DirectiveUse struct {
 	Name string
-	// Typed is the text that the user typed, after the hooks of user.prompt.submit.
+	// Typed is the user's text, as the hooks of user.prompt.submit left it.
 	Typed string
 	// Text is the same text, with a [Placeholder] for each name. Directives before this one
 	// may have changed it.
@@ -226,11 +226,12 @@ type TypedName struct {
 }
 
 // TypedNames returns the names that users can type after a slash: first the directives,
-// sorted by name, then the names of extensions. It lists each name once. A directive comes
-// before an extension, and an earlier extension before a later one.
+// sorted by name, then the names of extensions. It lists each name once: a directive takes
+// precedence over an extension, and an earlier extension over a later one.
 func (a *Agent) TypedNames() []TypedName { return a.typedNames(a.reach()) }
 
-// TypedNames returns the agent's names that this turn may use. A subagent may have fewer.
+// TypedNames returns those of [Agent.TypedNames] that this turn may use. In the turn of a
+// subagent, the limits of its parents apply too.
 func (c *Controls) TypedNames() []TypedName { return c.turn.agent.typedNames(c.turn.reach()) }
 
 func (a *Agent) typedNames(reach Reach) []TypedName {

@@ -67,8 +67,8 @@ type Event struct {
 	// By is the name of the subscription. Only hook_output, hook_failed and
 	// turn_continued have it.
 	By string `json:"by,omitempty"`
-	// Diagnostic describes the failure of a hook_failed, with its phase. The record of
-	// the hook run has the same diagnostic.
+	// Diagnostic describes the failure that a hook_failed reports, and names its phase. The
+	// record of the hook run has the same diagnostic.
 	Diagnostic *hook.Diagnostic `json:"diagnostic,omitempty"`
 	// Invoked is the directive of a hook_invoked, or the skill of a skill_invoked.
 	Invoked *InvokedEvent `json:"invoked,omitempty"`
@@ -87,7 +87,7 @@ type Event struct {
 	// Approval is the approval that is requested or decided.
 	Approval *Approval `json:"approval,omitempty"`
 	// HookRun is the record of a hook run. Only hook_run has it, and only hooks with the
-	// visibility user_visible have this event. Text is then the subscription.
+	// visibility user_visible have this event. Text is then the name of the subscription.
 	HookRun *hook.Run `json:"hook_run,omitempty"`
 	// Retry is set in an error event if Belay sends the request again. Discard the text
 	// of this step that you have received.
@@ -97,7 +97,7 @@ type Event struct {
 
 	stored int64 // the number of the last stored message at the time of the event
 	turns  int   // the number of the turn; set only in a turn_end
-	// unstored says that the event is about a tool call of a directive. Such a call is
+	// unstored says that the event is about a call of [Controls.RunTool]. Such a call is
 	// not stored.
 	unstored bool
 }

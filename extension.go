@@ -89,7 +89,7 @@ type Submission struct {
 	// Text is the user's text after hooks, directives and earlier extensions, with a
 	// [Placeholder] for each name of a directive or an extension.
 	Text string
-	// Typed is the text that the user typed, after the hooks of user.prompt.submit.
+	// Typed is the user's text, as the hooks of user.prompt.submit left it.
 	Typed string
 	// Names are the names in the message that belong to this extension, in order and with
 	// repetitions.
@@ -159,8 +159,8 @@ type BuildExtension interface {
 // RegisterExtension keeps state for each agent.
 type RegisterExtension interface {
 	Extension
-	// Register is called when an agent is made, before anybody can use it, or when the
-	// extension is added to an agent. If Register fails, New or Add fails and calls
+	// Register is called when an agent is made, before anybody can use the agent, or when
+	// the extension is added to an agent. If Register fails, New or Add fails and calls
 	// Unregister of the extensions that were already registered.
 	Register(ctx context.Context, agent AgentConfig) error
 	// Unregister is called when the agent is closed or replaced, or when the extension is

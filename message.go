@@ -53,9 +53,9 @@ type Message struct {
 	Queued string `json:"queued,omitempty"`
 	// IsSkillInjection marks a message that a skill injected in front of a user message.
 	IsSkillInjection bool `json:"is_skill_injection,omitempty"`
-	// IsCompaction marks a summary. Keep is the Seq of the first message before the
-	// summary that the model still gets in full. The model gets the summary, the messages
-	// from Keep on, and everything after the summary.
+	// IsCompaction marks a summary of earlier messages. The model gets the summary, then
+	// the earlier messages whose Seq is at least Keep, then everything after the summary.
+	// If Keep is 0, it gets no earlier messages.
 	IsCompaction bool  `json:"is_compaction,omitempty"`
 	Keep         int64 `json:"keep,omitempty"`
 	// Model, StopReason and Usage describe a response.

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Model is a language model. The packages below provider implement it. The conformance
-// suite in provider/providertest checks an implementation.
+// Model is a language model. The packages in the directory provider implement it. The
+// conformance suite in provider/providertest checks an implementation.
 //
 // Many sessions use a Model at the same time. A Model must not retry: the loop retries, and
 // the phase model.pre fires for each attempt.
@@ -28,8 +28,8 @@ type Model interface {
 	Stream(ctx context.Context, req *Request) iter.Seq2[Chunk, error]
 }
 
-// InfoModel is a Model that describes itself. Belay knows neither name nor window of any
-// other model, and such a model's response has a cost only if the response states it.
+// InfoModel is a Model that describes itself. For any other model, Belay knows no name and
+// no window, and a response has a cost only if it states one.
 type InfoModel interface {
 	Model
 	Info() ModelInfo
@@ -42,8 +42,8 @@ type ModelInfo struct {
 	// Window is the maximum number of tokens of a request and its response together; 0 if
 	// unknown.
 	Window int `json:"window,omitempty"`
-	// MaxOutput is the maximum number of tokens of a response, as far as it is known; 0 if
-	// unknown. The built-in table has the usual limit, and the service may allow more.
+	// MaxOutput is the maximum number of tokens of a response; 0 if unknown. For a model in
+	// the provider's built-in table it is the usual limit, and the service may allow more.
 	MaxOutput int   `json:"max_output,omitempty"`
 	Price     Price `json:"price,omitzero"`
 }
@@ -62,9 +62,9 @@ func (p Price) Of(u Usage) float64 {
 		float64(u.CacheRead)*p.CacheRead + float64(u.CacheWrite)*p.CacheWrite) / 1e6
 }
 
-// Request is a request to a model. Each request of a session begins with the same bytes
-// as the previous one, so that the provider can use its cache. Ephemeral reminders are an
-// exception. They come last.
+// Request is a request to a model. As far as possible, each request of a session begins
+// with the same bytes as the previous one, so that the provider can use its cache.
+// Ephemeral reminders come last, because the next request does not contain them.
 type Request struct {
 	// System is the system prompt.
 	System string

@@ -101,7 +101,7 @@ func (f *fallbackModel) CheckSettings(req *Request) error {
 	return errors.Join(problems...)
 }
 
-// Reach returns nil if at least one model is available.
+// Reach returns nil if at least one model is available, or if a model cannot check this.
 func (f *fallbackModel) Reach(ctx context.Context) error {
 	var problems []error
 	for _, m := range f.models {
@@ -127,8 +127,8 @@ func (n *namedModel) Stream(ctx context.Context, req *Request) iter.Seq2[Chunk, 
 	return n.Model.Stream(ctx, req)
 }
 
-// fallBack switches to the next model if the turn's model failed. It reports false if
-// there is no next model.
+// fallBack switches to the next model if the turn's model failed. It reports false if there
+// is no next model, if err is not a ModelError, or if the turn was cancelled.
 func (t *turn) fallBack(err error) bool {
 	next := t.model.next()
 	failure, failed := errors.AsType[*ModelError](err)

@@ -64,7 +64,7 @@ type Options struct {
 	OnAsk AskMode
 	// Approver asks a person. AskWait needs one. Defaults to none.
 	Approver Approver
-	// Asker asks the user questions of directives and skills. Defaults to none.
+	// Asker asks the user the questions of [Controls.Ask]. Defaults to none.
 	Asker Asker
 	// ApprovalExpiry is how long a person can decide about an approval. Defaults to 24
 	// hours.
@@ -151,8 +151,8 @@ type Limits struct {
 	// Idle is how long a model may send nothing, not even an empty chunk. Then the attempt
 	// fails with a network error. Defaults to 5 minutes.
 	Idle time.Duration
-	// End limits the time of the phases that fire when a turn has ended or was aborted.
-	// Defaults to 10 seconds.
+	// End limits the time of the phases that fire when a turn has ended or was aborted. It
+	// also limits how long [Agent.Close] waits for background jobs. Defaults to 10 seconds.
 	End time.Duration
 }
 

@@ -69,13 +69,14 @@ type ApprovalVerdict struct {
 	Aside
 }
 
-// Allow approves the call instead of a person. The subscription needs the capability
+// Allow approves the call, and no person is asked. The subscription needs the capability
 // hook.CanApprove.
 func Allow(reason string) ApprovalVerdict {
 	return ApprovalVerdict{Decision: approvalAllow, Reason: reason}
 }
 
-// DenyApproval denies the call instead of a person.
+// DenyApproval denies the call, and no person is asked. The subscription needs the
+// capability hook.CanApprove.
 func DenyApproval(reason string) ApprovalVerdict {
 	return ApprovalVerdict{Decision: approvalDeny, Reason: reason}
 }
@@ -144,7 +145,8 @@ func (a ApprovalOutcome) Decision() string { return a.data().Decision }
 // Scope is the scope of the approval.
 func (a ApprovalOutcome) Scope() ScopeKind { return a.data().Scope }
 
-// By is who decided: a person, a hook, an expiry or a cancel.
+// By is who decided: a person, a hook, or belay. It is expiry if nobody decided in time,
+// and cancel if the turn ended before anybody decided.
 func (a ApprovalOutcome) By() string { return a.data().By }
 
 // Reason says why the call was allowed or denied.

@@ -24,10 +24,10 @@ func (c *compactionAhead) part() string { return c.Trigger + ":" + strconv.Itoa(
 // Trigger is window, forced or too_long.
 func (c CompactionAhead) Trigger() string { return c.data().Trigger }
 
-// Messages is how many messages will be summarized.
+// Messages is how many messages the context has.
 func (c CompactionAhead) Messages() int { return c.data().Messages }
 
-// Tokens is how many tokens the messages have.
+// Tokens is how many tokens the context has, as an estimate.
 func (c CompactionAhead) Tokens() int { return c.data().Tokens }
 
 // Window is the model's window, in tokens.
@@ -74,10 +74,11 @@ func (c *compactionDone) part() string { return c.Trigger + ":" + strconv.Itoa(c
 // Trigger is window, forced or too_long.
 func (c CompactionDone) Trigger() string { return c.data().Trigger }
 
-// Before is how many tokens the messages had.
+// Before is how many tokens the context had before the compaction, as an estimate.
 func (c CompactionDone) Before() int { return c.data().Before }
 
-// After is how many tokens the summary has.
+// After is how many tokens the context has now, as an estimate: the summary and the
+// messages that the compaction kept.
 func (c CompactionDone) After() int { return c.data().After }
 
 // Failed reports whether the compaction failed. Then nothing has changed.

@@ -54,7 +54,7 @@ var (
 )
 
 // checked marks an answer as invalid if the gate does not know its decision. An invalid
-// answer counts as a failure of the hook. At most gates a failure denies, and at the
+// answer counts as a failure of the hook. At most of the gates a failure denies. At the
 // others it changes nothing. So a typing error never allows anything.
 func checked[D ~string](decision D, words []string, ans *hook.Answer) *hook.Answer {
 	if decision == "" || slices.Contains(words, string(decision)) {

@@ -21,7 +21,8 @@ func (r ModelRequest) Model() string { return r.data().Model }
 // Attempt is the number of the attempt, counted from 1.
 func (r ModelRequest) Attempt() int { return r.data().Attempt }
 
-// Messages is how many messages are sent.
+// Messages is how many messages the request has, without the reminders that are sent with
+// it.
 func (r ModelRequest) Messages() int { return r.data().Messages }
 
 // Tools is how many tools the request declares.

@@ -12,7 +12,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// ToolCall is the input of tool.pre: a call that the model made.
+// ToolCall is the input of tool.pre: a tool call that has not started.
 type ToolCall struct{ input[toolCall] }
 
 type toolCall struct {
@@ -44,9 +44,9 @@ func (c ToolCall) Original() json.RawMessage {
 	return c.Input()
 }
 
-// Decode decodes the input into a struct like encoding/json, but a duplicate key is an
-// error. A missing key leaves its field unchanged. A gate should treat a missing key as an
-// error too.
+// Decode decodes the input into a struct like encoding/json, but it returns an error if two
+// keys are equal or differ only in case. A missing key leaves its field unchanged. A gate
+// should treat a missing key as an error too.
 func (c ToolCall) Decode(into any) error { return c.data().Input.decode(into) }
 
 func (c ToolCall) rewritten(v ToolVerdict) (ToolCall, error) {
@@ -279,12 +279,13 @@ func (c DeniedCall) ID() string { return c.data().ID }
 // Tool is the tool's name.
 func (c DeniedCall) Tool() string { return c.data().Tool }
 
-// By is who refused the call: a subscription, a guard, a zone, a rule or a person.
+// By is who refused the call: a subscription, an interceptor, a guard, a zone, a rule, a
+// person or belay.
 func (c DeniedCall) By() string { return c.data().By }
 
 // Reason says why the call was refused.
 func (c DeniedCall) Reason() string { return c.data().Reason }
 
 // Class is denied for a call that a gate, the floor or a person refused. It is not_found,
-// scope or invalid for a call that reached no gate.
+// scope or invalid if Belay itself refused the call because of its tool or its input.
 func (c DeniedCall) Class() ResultClass { return c.data().Class }

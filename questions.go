@@ -93,7 +93,8 @@ func (q *questionList) approvals(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// add yields a question with its input. It reports whether the caller wants more questions.
+// add yields a question with its input, or without an input if the approval is about
+// another one. It reports whether the caller wants more questions.
 func (q *questionList) add(ctx context.Context, a *Approval, wait string) (bool, error) {
 	info := q.sessions[a.Session]
 	input, err := q.input(ctx, &info, a.Call)

@@ -87,12 +87,13 @@ type TurnStore interface {
 // RequeueStore is a TurnStore that can queue an open turn, and pass on requests to abort one.
 type RequeueStore interface {
 	TurnStore
-	// Requeue makes the open turn of a session due, so that a worker resumes it. Unlike
-	// Wake, it also queues a turn that was not queued before. It uses Session, Agent, Model
-	// and Abort of turn. If Abort is set, the worker that runs the turn aborts it, or the one
-	// that claims it next. Requeue returns ErrNotFound if the session does not exist.
+	// Requeue makes the open turn of a session due, so that a worker resumes it. Unlike Wake,
+	// it also queues a turn that was not queued before. It uses Session, Agent, Model and
+	// Abort of turn. If Abort is set, the worker that runs the turn aborts it. If no worker
+	// runs the turn, the worker that claims it next aborts it. Requeue returns ErrNotFound if
+	// the session does not exist.
 	Requeue(ctx context.Context, turn DueTurn) error
-	// Aborts returns the turns that this store has claimed and should abort.
+	// Aborts returns the turns that were claimed with this store and should be aborted.
 	Aborts(ctx context.Context) ([]DueTurn, error)
 }
 

@@ -97,14 +97,14 @@ type Grant struct {
 	Time time.Time `json:"time"`
 }
 
-// maxGrants is the maximum number of grants of a session. If there are more, a new grant
-// replaces the oldest grant. Then Belay asks again about calls that the oldest grant
+// maxGrants is the maximum number of grants of a session. If a session has this many, a new
+// grant replaces the oldest one. Then Belay asks again about calls that the oldest grant
 // covered.
 const maxGrants = 64
 
-// withGrant returns the grants with one more. It adds nothing if a grant already covers
-// the same calls of the same asker. It makes a new list, because stored records share the
-// old list.
+// withGrant returns the grants with one more. If there are too many, it drops the oldest.
+// It adds nothing if a grant already covers the same calls of the same asker. It makes a
+// new list, because stored records share the old list.
 func withGrant(grants []Grant, g Grant) []Grant {
 	for _, have := range grants {
 		if have.Asker == g.Asker && have.Floor == g.Floor && have.Pattern == g.Pattern && (have.Pattern != "" || have.Tool == g.Tool) {

@@ -71,9 +71,9 @@ func (s *Session) Usage() Usage {
 }
 
 // Run runs a turn. It sends the user's text, images and files to the model, and yields
-// events until the turn is over. The turn waits until the caller has taken each event.
-// Leaving the loop aborts the turn; the loop statement then returns when the end phases
-// of the turn are done.
+// events until the turn is over. After each event, the turn waits until the caller has
+// taken it. Leaving the loop aborts the turn; the loop statement then returns when the end
+// phases of the turn are done.
 //
 // The last event is turn_end. An error follows only if the runtime failed or the turn was
 // aborted. Each range over the returned sequence runs a new turn.
@@ -164,8 +164,8 @@ func (s *Session) Messages(ctx context.Context) iter.Seq2[*Message, error] {
 	return s.agent.store.Read(ctx, s.id, 0)
 }
 
-// Fork makes a new session. It begins with the messages of this session, up to and
-// including the message with the number at. It has the same labels. Calls without a
+// Fork makes a new session with the same labels. The new session begins with the messages
+// of this session, up to and including the message with the number at. Calls without a
 // result get the result "aborted".
 func (s *Session) Fork(ctx context.Context, id string, at int64) (*Session, error) {
 	var copied []*Message
@@ -338,8 +338,8 @@ func (s *Session) open(ctx context.Context) error {
 	return nil
 }
 
-// release releases the session after a failed commit. The next turn reads the session from
-// the store again.
+// release releases the session if this process holds it. The next turn reads the session
+// from the store again.
 func (s *Session) release(ctx context.Context) {
 	if s.held {
 		s.held = false

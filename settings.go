@@ -48,7 +48,7 @@ const (
 )
 
 // SettingsModel is a Model that can check in advance whether it supports the settings of a
-// request. [New] and [Answer] call it.
+// request. [New] and [Answer] call CheckSettings.
 type SettingsModel interface {
 	Model
 	// CheckSettings returns an error that names the settings that the model does not

@@ -50,8 +50,8 @@ type ToolTraits struct {
 	// Idempotent says that a call may run twice. If a process ends while the call is
 	// running, the call runs again. Defaults to false: the model gets an aborted result.
 	Idempotent bool
-	// Timeout limits the time of a call. A negative value means no limit. Defaults to 5
-	// minutes.
+	// Timeout limits the time of a call. A negative value means no limit. Defaults to the
+	// agent's [Limits].Tool.
 	Timeout time.Duration
 	// MaxResult limits the text of a result, in characters. Defaults to the agent's limit.
 	MaxResult int
@@ -79,11 +79,11 @@ type Invocation struct {
 
 	turn     *turn
 	controls *Controls
-	direct   bool // a directive makes the call: see Controls.RunTool
+	direct   bool // a directive or an extension makes the call: see Controls.RunTool
 }
 
 // Key returns an idempotency key, as payment services need it. The key has 64 characters.
-// Every call has a different key. A call that runs again after a crash has the same key.
+// Every call has a different key. A call that runs again after a crash keeps its key.
 func (i *Invocation) Key() string {
 	if i.direct { // the turn can begin again with another id
 		return strings.TrimPrefix(i.ID, directPrefix)
@@ -127,7 +127,8 @@ func (e *parkError) Error() string { return "the call waits for " + e.Wait }
 
 // Park returns an error that parks a call. Return it from a tool that must wait longer than
 // a process should run. The turn then ends parked. When the turn is resumed, the tool is
-// called again with the same input, and [Invocation].Wait is this name.
+// called again with the same input, and [Invocation].Wait is the text that was passed to
+// Park.
 func Park(wait string) error { return &parkError{wait} }
 
 // AbandonTool is a Tool that keeps something open while a call is parked, such as the

@@ -131,8 +131,8 @@ func (t *turn) emitApproval(kind EventKind, c *call) {
 	}
 }
 
-// approve asks a person about the calls that wait for approval, if OnAsk is AskWait. It
-// stores the decisions before any call runs.
+// approve emits an event for each call that waits for approval. If OnAsk is AskWait, it
+// also asks a person about these calls, and stores the decisions before any call runs.
 func (t *turn) approve(b *batch) error {
 	var asking []*call
 	for _, c := range b.calls {
@@ -155,7 +155,8 @@ func (t *turn) approve(b *batch) error {
 	return t.commitAsked(b, false)
 }
 
-// commitAsked stores the approvals of a batch and the states of its calls.
+// commitAsked stores the approvals of a batch and the states of its calls, unless the
+// calls come from RunTool.
 func (t *turn) commitAsked(b *batch, waits bool) error {
 	if b.isDirect() {
 		return nil
@@ -201,7 +202,8 @@ func (t *turn) askPerson(c *call, q *inquiry) {
 	t.decided(c, stands)
 }
 
-// question returns a call's approval with its input.
+// question returns the question about a call that waits for approval, or that its tool has
+// parked.
 func (t *turn) question(c *call) Question {
 	q := Question{Input: bytes.Clone(c.Input), Agent: t.agent.opts.Name}
 	if c.approval != nil && c.approval.Decided == nil {
@@ -250,7 +252,8 @@ func (t *turn) askApprover(ctx context.Context, q Question) (Decision, error) {
 }
 
 // recordDecision stores a decision. If another decision was stored first, it returns that
-// decision and true. If an approval cannot be stored, it returns a denial.
+// decision and true. If a decision that allows the call cannot be stored, it returns a
+// denial.
 func (t *turn) recordDecision(c *call, d Decision) (stands Decision, theirs bool) {
 	d.Approval, d.Hash, d.Time = c.approval.ID, c.approval.Hash, time.Now()
 	if c.direct { // the approval is not stored, so a grant for later calls would have no record

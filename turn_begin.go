@@ -123,7 +123,8 @@ func fire[In any, Out hook.Output](ctx context.Context, t *turn, phase hook.Phas
 	return phase.Dispatch(ctx, t.snap, in)
 }
 
-// open opens the session if this process does not hold it. Then it runs the turn.
+// open opens the session if this process does not hold it, and fires session.start if the
+// session has just started. Then it runs the turn.
 func (t *turn) open(how func(*turn) EndReason) EndReason {
 	s := t.session
 	if err := t.inherit(); err != nil {

@@ -17,15 +17,15 @@ type countedID struct {
 	n  int // how many times the id occurred
 }
 
-// An id with at least randomLength characters is random and needs no check. callIDs
+// An id with at least randomLength characters counts as random and is not checked. callIDs
 // remembers at most rememberedSome shorter ids.
 const (
 	randomLength   = 16
 	rememberedSome = 64
 )
 
-// apart returns the id, or a new id if an earlier call of the conversation has the same
-// id.
+// apart returns the id, or a new id if an earlier call of the conversation has the same id.
+// It returns an id with at least randomLength characters unchanged.
 func (c *callIDs) apart(id string, conversation []*Message) string {
 	if len(id) >= randomLength {
 		return id

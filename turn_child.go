@@ -47,9 +47,9 @@ func lineageOf(ctx context.Context) *lineage {
 // floor, scope and budget apply to the child too, and the parent's Approver and Asker get
 // its questions. Child also sends the events that take yields to the parent's stream.
 //
-// Child returns the child's turn if the turn ended normally or parked. If the turn
-// parked, your tool should park too, and call Child again when it is resumed. In all
-// other cases Child returns a [*ChildError]. It also does so soon after ctx ends.
+// Child returns the child's turn if the turn ended normally or parked. If the turn parked,
+// your tool should park too, and call Child again when it is resumed. In all other cases
+// Child returns a [*ChildError]. It also returns a ChildError soon after ctx ends.
 func (c *Controls) Child(ctx context.Context, child Child, take func(ctx context.Context) iter.Seq2[Event, error]) (*Turn, error) {
 	l, err := c.descend(&child)
 	if err != nil {
@@ -80,7 +80,8 @@ func (c *Controls) Child(ctx context.Context, child Child, take func(ctx context
 }
 
 // descend makes the lineage of a child. It returns an error if the child is nested too
-// deep, or if the same subagent is already one of its parents.
+// deep, or if the same subagent is already one of its parents. With Child.Ends it allows
+// both.
 func (c *Controls) descend(child *Child) (*lineage, error) {
 	if err := c.enter("subagent"); err != nil {
 		return nil, err
@@ -261,7 +262,7 @@ func (r *childRun) place(e *Event) {
 	}
 }
 
-// observe sends an event of the child to the parent's stream.
+// observe keeps the child's text and result, and sends its event to the parent's stream.
 func (r *childRun) observe(e *Event) {
 	l := r.lineage
 	r.place(e)
@@ -340,7 +341,8 @@ func (t *turn) runID() string {
 	return t.lineage.run
 }
 
-// inherit makes the turn a child turn, if it runs for a parent.
+// inherit gives a child turn the hooks of its parent. It does nothing for a turn of the main
+// agent.
 func (t *turn) inherit() error {
 	l := t.lineage
 	if l == nil {

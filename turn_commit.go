@@ -126,7 +126,8 @@ func (a *Agent) addUnstored(session string, state *TurnState) {
 	delete(a.unstored, session)
 }
 
-// emitRuns emits an event for each hook run that the user may see.
+// emitRuns emits an event for each hook run that the user may see. If the turn's commits do
+// not store the runs, emitRuns first writes the runs so far to the journal.
 func (t *turn) emitRuns(runs []hook.Run) error {
 	if !t.hasAudience() {
 		return nil

@@ -12,8 +12,8 @@ const summaryInstructions = "Summarize this conversation so that the work can co
 	"Answer with the summary alone and call no tools."
 
 // compactIfFull summarizes the context when it is larger than Compaction.Share of the
-// model's window. If the compaction fails, the turn continues with the full context. Only a
-// hook that fails closed ends the turn.
+// model's window. If the compaction fails, the turn usually continues with the full context:
+// see ignoreFailedCompaction.
 func (t *turn) compactIfFull() error {
 	window, share := t.window(), t.agent.opts.Compaction.Share
 	if window == 0 || share >= 1 || float64(t.size()) < share*float64(window) {
@@ -28,7 +28,8 @@ func (t *turn) compactIfFull() error {
 }
 
 // ignoreFailedCompaction returns nil if the turn can continue with the full context after a
-// failed compaction.
+// failed compaction. It returns the error if the turn was aborted, a hook failed closed or
+// the store failed.
 func (t *turn) ignoreFailedCompaction(err error) error {
 	if err == nil || t.ctx.Err() != nil || hookClass(err) != "internal" {
 		return err

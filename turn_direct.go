@@ -41,16 +41,16 @@ func (c *Controls) AddSection(s PromptSection) error {
 // says why, and a Class. An empty input means {}.
 //
 // The call is not part of the transcript. Use Append or a Reply to keep the result. The
-// turn policies of this message do not apply yet. Only the Approver is asked for
-// approval.
+// turn policies of this message do not apply yet. The approval of the call is not stored,
+// so only hooks of approval.request and the Approver can decide about it.
 //
 // If a queued turn begins again, because its process ended before the message was stored, the
 // directive runs again. Its calls then have the same [Invocation.Key] as before.
 //
 // It is an error if the call would park the turn: nobody can be asked now ([AskPark]), or
-// the tool itself parks. If a hook or the Authorizer halts the call, or a hook at tool.post
-// that fails closed fails, RunTool returns an error and the turn ends when the directive
-// returns. A tool cannot use RunTool.
+// the tool itself parks. RunTool also returns an error if a hook or the Authorizer halts
+// the call, or if a hook at tool.post fails and its failure mode is hook.Closed. Then the
+// turn ends when the directive returns. A tool cannot use RunTool.
 func (c *Controls) RunTool(name string, input json.RawMessage) (Result, error) {
 	if err := c.enter("run tool"); err != nil {
 		return Result{}, err
@@ -66,8 +66,9 @@ func (c *Controls) RunTool(name string, input json.RawMessage) (Result, error) {
 	return result, nil
 }
 
-// runDirect runs a call that does not come from the model. It takes the path of the model's
-// calls, except that nothing is stored. by is the directive or the extension that makes it.
+// runDirect runs a call that does not come from the model. It handles the call like a call
+// of the model, except that nothing is stored. by is the directive or the extension that
+// makes the call.
 func (t *turn) runDirect(said *submitted, by, name string, input json.RawMessage) (Result, error) {
 	t.refresh()
 	key := t.directKey(said, by, name)
@@ -129,7 +130,7 @@ func (t *turn) directKey(said *submitted, by, tool string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// directMade is a direct call of the message: who made it, and of which tool.
+// directMade is a call of RunTool: who made the call, and which tool it called.
 type directMade struct{ by, tool string }
 
 const directPrefix = "direct_"
@@ -146,11 +147,11 @@ func directCall(key, name string, input json.RawMessage) *CallPart {
 	return part
 }
 
-// isDirect reports whether a directive makes the calls. Such calls are not stored.
+// isDirect reports whether the calls come from RunTool. Such calls are not stored.
 func (b *batch) isDirect() bool { return len(b.calls) > 0 && b.calls[0].direct }
 
-// refuseToPark refuses a direct call that would have to wait for longer than this process
-// may live. The message is not stored yet, so there is no turn to park.
+// refuseToPark refuses a direct call that would have to be parked. The message is not
+// stored yet, so there is no turn to park.
 func (t *turn) refuseToPark(c *call) error {
 	switch {
 	case c.result != nil || c.state != CallParked:

@@ -103,7 +103,7 @@ func run(ctx context.Context, d *Directive, use *DirectiveUse) (outcome Directiv
 	return d.Run(ctx, use)
 }
 
-// expandFurther lets the extensions expand the message.
+// expandFurther lets the extensions expand the message, until one of them replies.
 func (t *turn) expandFurther(said *submitted, typed string, bound []boundName) EndReason {
 	for _, extension := range t.agent.composed.Load().extensions {
 		e, err := extension.within(t.reach())

@@ -64,7 +64,7 @@ func (t *turn) endRecord(end EndReason) *Ending {
 }
 
 // finish ends the turn: it fires the end phases, makes the last commit and reports the
-// result.
+// result. If the turn is parked, finish only releases the session and reports the result.
 func (t *turn) finish(end EndReason) {
 	defer func() {
 		if !t.session.held {

@@ -7,8 +7,8 @@ import (
 )
 
 // inquiry holds the questions that wait for the approver at the same time. The answer to
-// one question may create a grant that also answers others. Another process may also
-// decide one.
+// one question may create a grant that also answers others. Another process may also decide
+// about a question.
 type inquiry struct {
 	mu    sync.Mutex
 	open  map[*call]openQuestion
@@ -43,8 +43,8 @@ func (q *inquiry) begin(t *turn, c *call, withdraw context.CancelCauseFunc) {
 	q.withdraw(t, c)
 }
 
-// end removes the question about a call, which has been answered. It withdraws other
-// questions that the call's new grant answers.
+// end removes the question about a call after it was answered. It withdraws other questions
+// that the call's new grant answers.
 func (q *inquiry) end(t *turn, c *call) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

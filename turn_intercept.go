@@ -26,7 +26,7 @@ func (t *turn) interceptorsOf(tool string) []*Interceptor {
 }
 
 // intercept calls Before of the interceptors. It reports false if one of them refused the
-// call.
+// call or failed.
 func (t *turn) intercept(c *call) bool {
 	c.around, c.intercepted = t.interceptorsOf(c.Tool), true
 	for _, in := range c.around {

@@ -104,8 +104,9 @@ func (c *call) serial() bool {
 	return c.tool.traits.Serial
 }
 
-// forEach calls do for all calls in parallel, and returns when all have returned. It runs a
-// single call on the turn's goroutine. It calls onPanic for a call that panics.
+// forEach runs the function do for all tool calls in parallel, and returns when all have
+// ended. For a single tool call it runs do on the turn's goroutine. If do panics, it runs
+// onPanic.
 func (t *turn) forEach(calls []*call, do func(*turn, *call), onPanic func(*turn, *call, any)) {
 	switch len(calls) {
 	case 0:

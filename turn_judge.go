@@ -164,8 +164,8 @@ func (t *turn) gather(b *batch) {
 }
 
 // judgeOne checks one call in this order: find the tool, check the scope, validate the
-// input, call the interceptors, fire tool.pre, validate the input again, ask the floor,
-// ask for approval.
+// input, call the interceptors, fire tool.pre, ask the floor, ask for approval. If the
+// interceptors or tool.pre rewrite the input, the new input is also validated.
 func (t *turn) judgeOne(c *call) {
 	if !t.resolve(c) || !c.checkInput() {
 		t.reportDenied(c, "belay", c.result.Text)
@@ -430,8 +430,8 @@ func (b *batch) free() int {
 }
 
 // records returns the records of the calls. A call that may run is recorded as started,
-// because it starts at once. There are two exceptions: later is true because something
-// slow comes first, or the call must wait for a parked call.
+// because it starts at once. It is not recorded as started if later is true, which means
+// that something slow comes first, or if it must wait for a parked call.
 func (b *batch) records(later bool) []CallRecord {
 	if len(b.calls) == 0 {
 		return nil

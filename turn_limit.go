@@ -30,9 +30,9 @@ type limiter struct {
 	tools    *toolset
 }
 
-// permits reports whether a child of the parent may use a tool. The parent must be allowed
-// to use the tool, by its name and by its owner. The parent must not have a tool of the
-// same name that is out of scope.
+// permits reports whether a child of the parent may use a tool. The parent's scope and
+// resources must allow the tool. If the parent has a tool of the same name, that tool must
+// be in scope.
 func (l limiter) permits(b *boundTool) bool {
 	if !l.agent.inScope(b.name) || !l.composed.narrowed.allows(b.owner, b.name) {
 		return false

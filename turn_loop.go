@@ -38,7 +38,7 @@ type turn struct {
 
 	wishes      wishes
 	quiet       bool // not a real turn, but housekeeping such as Session.Compact
-	directing   bool // a directive is running a tool: see Controls.RunTool
+	directing   bool // RunTool is running a tool
 	diagnostics []hook.Diagnostic
 	text        string // the model's last text
 	recent      []fingerprint
@@ -64,7 +64,7 @@ func (t *turn) user(text string, parts []Part) EndReason {
 }
 
 // endInterrupted ends an earlier turn that was interrupted, or that waits only for approvals
-// that have expired. Its calls without results get results that say so.
+// that have expired. Its calls without results get aborted results.
 func (t *turn) endInterrupted() EndReason {
 	switch open := t.session.state.Turn; {
 	case open == nil:
@@ -196,8 +196,8 @@ func (t *turn) verdict(response *Message, b *batch) EndReason {
 	}
 }
 
-// checkLimits returns how the turn ends if a limit or budget is used up. It returns "" if
-// the turn may take another step.
+// checkLimits returns how the turn ends if it was aborted, must be handed over, or has used
+// up a limit or budget. It returns "" if the turn may take another step.
 func (t *turn) checkLimits() EndReason {
 	if t.ctx.Err() != nil {
 		return t.fail(context.Cause(t.ctx))
@@ -223,8 +223,8 @@ func (t *turn) checkLimits() EndReason {
 // agent's limit.
 var MaxSteps = policy.Min[int]("max_steps")
 
-// askStop fires turn.stop when the model has made no calls. It returns how the turn ends,
-// or "" if a hook makes the turn continue.
+// askStop fires turn.stop when the model has made no calls. It returns how the turn ends.
+// It returns "" if the turn continues because of a hook or a missing answer.
 func (t *turn) askStop() EndReason {
 	if t.askForMissing() {
 		return ""

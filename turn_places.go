@@ -9,10 +9,10 @@ import (
 )
 
 // A person approves a call whose paths lead to certain files. Before the call runs,
-// somebody may change a link or a directory, so that the paths lead to other files. So
-// the floor says where the paths lead (Authorization.Places). Hashes of these places are
-// stored in the approval's hash, and Belay compares them just before the call runs. A
-// call that reaches fewer places than were approved may run.
+// somebody may change a link or a directory, so that the paths lead to other files. So the
+// floor says where the paths lead (Authorization.Places). The approval's hash contains
+// hashes of these places. Belay compares them just before the call runs. A call that
+// reaches fewer places than were approved may run.
 
 const (
 	// placesMark separates the hash of the input from the hashes of the places.
@@ -32,7 +32,8 @@ func approvalHash(input json.RawMessage, places string) string {
 	return hash
 }
 
-// placeHashes returns a short hash of each place, sorted.
+// placeHashes returns a short hash of each place, sorted. If there are more than
+// mostPlaces, it returns one hash of all places.
 func placeHashes(places string) []string {
 	short := func(text string) string { return strings.TrimPrefix(textHash(text), "sha256:")[:16] }
 	all := strings.Fields(places)
@@ -88,11 +89,12 @@ func (c *call) askAgain(floor Authorization) Authorization {
 	return Authorization{Decision: ToolAsk, Reason: reason, By: by}
 }
 
-// mostAsked is how many times Belay asks a person about one call because its paths have
-// changed. After that, Belay denies the call.
+// mostAsked is how many times Belay asks a person about one call if its paths change after
+// each approval. Then Belay denies the call.
 const mostAsked = 3
 
 // approveHere asks a person about the calls. It asks again if paths have changed meanwhile.
+// After mostAsked attempts, it denies the calls whose paths have changed again.
 func (t *turn) approveHere(b *batch) error {
 	for range mostAsked {
 		if err := t.approve(b); err != nil || !t.reconsider(b) {

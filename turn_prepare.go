@@ -35,7 +35,7 @@ func (t *turn) prepare(text string, parts []Part) EndReason {
 	return t.commitPrompt(said)
 }
 
-// stages are the steps that a user message passes before it is stored, in order.
+// stages are the functions that handle a user message before it is stored, in order.
 var stages = []func(*turn, *submitted) EndReason{
 	(*turn).submit, (*turn).expand, (*turn).collectPolicy, (*turn).collectContext, (*turn).collectTools, (*turn).compilePrompt,
 }
@@ -75,7 +75,8 @@ func submit(text string, parts []Part) submitted {
 // answer sets a reply that replaces the model's answer.
 func (said *submitted) answer(reply *Reply, by string) { said.reply, said.by = reply, by }
 
-// submit fires user.prompt.submit.
+// submit fires user.prompt.submit, whose hooks may change the prompt, block it or reply to
+// it.
 func (t *turn) submit(said *submitted) EndReason {
 	if !UserPromptSubmit.Active(t.snap) {
 		return ""
@@ -100,7 +101,7 @@ func (t *turn) submit(said *submitted) EndReason {
 	return ""
 }
 
-// collectPolicy fires turn.pre_policy.
+// collectPolicy fires turn.pre_policy and applies the policy.
 func (t *turn) collectPolicy(said *submitted) EndReason {
 	t.state.Text = said.text
 	if !TurnPrePolicy.Active(t.snap) {
@@ -150,8 +151,8 @@ func (t *turn) collectContext(said *submitted) EndReason {
 	return ""
 }
 
-// preflight makes the preflight plan. If the planner fails, the turn continues with the
-// fallback plan.
+// preflight makes the preflight plan. Without a planner, or if the planner fails, the turn
+// continues with the fallback plan.
 func (t *turn) preflight(said *submitted) (PreflightPlan, error) {
 	fallback := PreflightPlan{Source: "fallback"}
 	if text := strings.TrimSpace(said.text); text != "" {
@@ -199,7 +200,8 @@ func (t *turn) collectTools(said *submitted) EndReason {
 }
 
 // bindBundles makes tools from the bundles. It drops a bundle if no extension runs its
-// tools, if a tool is invalid, or if the agent already has a tool of the same name.
+// tools, if a tool is invalid, or if the agent already has a tool of the same name. It also
+// calls bindAnswer.
 func (t *turn) bindBundles() {
 	t.seeTools()
 	for _, bundle := range t.state.Bundles {
@@ -282,7 +284,8 @@ func (t *turn) compilePrompt(said *submitted) EndReason {
 	return ""
 }
 
-// messages returns the messages of the submission.
+// messages appends the messages of the submission: those of directives and extensions, the
+// user's message, and the prompt context.
 func (said *submitted) messages(messages []*Message, context []ContextEntry) []*Message {
 	for _, in := range said.injected {
 		if len(in.Parts) == 0 {

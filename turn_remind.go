@@ -47,9 +47,9 @@ type delivery struct {
 	diags     []hook.Diagnostic
 }
 
-// deliver renders reminders in order, without duplicates. When the limit is reached, it
-// leaves out further reminders, but never reminders about blocked actions or from Belay
-// itself.
+// deliver renders reminders in order, without duplicates and without the kinds that the
+// settings hide. The standing reminder comes last. deliver leaves out reminders that do not
+// fit into the limit, but never reminders about blocked actions or from Belay itself.
 func deliver(pending []PendingReminder, settings ReminderSettings, limit int) delivery {
 	var d delivery
 	if len(pending) == 0 && settings.Standing == "" {

@@ -30,8 +30,10 @@ type turnRequest struct {
 	receive func(Chunk, error) bool // sends chunks to current
 }
 
-// ask sends a request to the model, and repeats it after a temporary failure. It returns
-// the response, which is not stored yet, and the message with the request's reminders.
+// ask sends a request to the model. After a temporary failure, it repeats the request. If
+// the context is too long, it summarizes the context first. If this does not help, it
+// falls back to the next model. It returns the response, which is not stored yet, and the
+// message with the request's reminders.
 func (t *turn) ask() (response, delivered *Message, err error) {
 	shortened := false
 	for attempt := 1; ; attempt++ {
@@ -167,8 +169,8 @@ func costOf(u Usage, p Price) float64 {
 }
 
 // message makes a message from a response. It repairs everything that providers would
-// refuse in later requests: duplicate call ids, inputs that are not JSON objects, and text
-// that is not UTF-8.
+// refuse in later requests, such as duplicate call ids, inputs that are not JSON objects,
+// empty text, and text that is not UTF-8.
 func (t *turn) message(r *Response) *Message {
 	answer := &struct { // one allocation, so that the message does not keep the whole response in memory
 		Message
@@ -201,7 +203,8 @@ func (t *turn) message(r *Response) *Message {
 	return m
 }
 
-// mend gives a call a unique id and an input that is a JSON object.
+// mend gives a call a unique id, a tool name that providers accept, and an input that is a
+// JSON object.
 func (c *CallPart) mend(number int, before []Part) {
 	taken := func(id string) bool {
 		return slices.ContainsFunc(before, func(p Part) bool { return p.Call != nil && p.Call.ID == id })

@@ -112,7 +112,8 @@ func (t *turn) openCalls() *batch {
 	return b
 }
 
-// unjudged returns the stored response whose gates have not answered yet, or nil.
+// unjudged returns the stored response whose gates have not answered yet. If there is none,
+// it clears TurnState.Unjudged and returns nil.
 func (t *turn) unjudged() *Message {
 	if n := len(t.session.messages); t.state.Unjudged && n > 0 && t.session.messages[n-1].Role == RoleAssistant {
 		return t.session.messages[n-1]
@@ -144,7 +145,8 @@ func (t *turn) missingTools() error {
 	return missing
 }
 
-// unanswered returns the calls of the last response with their stored states.
+// unanswered returns the calls of the last message with their stored states, or nil if the
+// message has no calls.
 func (t *turn) unanswered() *batch {
 	if len(t.session.messages) == 0 {
 		return nil

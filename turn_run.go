@@ -125,7 +125,8 @@ func (r *batchRun) group(calls []*call) {
 	}
 }
 
-// start runs each call on its own goroutine.
+// start stores the calls as started, if necessary. Then it runs each call on its own
+// goroutine.
 func (r *batchRun) start(calls []*call) {
 	if r.err = r.turn.commitStarts(r.batch, calls); r.err != nil {
 		return

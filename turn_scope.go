@@ -115,7 +115,7 @@ func (t *turn) granted(c *call, a *asker, grants [][]Grant) *Grant {
 	return nil
 }
 
-// isAsker reports whether stored is the name by as the store keeps it. The store redacts
+// isAsker reports whether stored is the stored form of the name by. The store redacts
 // secrets in names.
 func isAsker(stored, by string) bool {
 	return stored == by || strings.Contains(stored, redact.Mark) && stored == redact.Text(by)
@@ -134,8 +134,8 @@ func asGranted(by []Grant) Decision {
 	return d
 }
 
-// scopeFault returns why the approval cannot cover more than this call. It returns "" if it
-// can.
+// scopeFault returns why a decision may not have its scope. It returns "" if the scope is
+// valid.
 func (t *turn) scopeFault(c *call, d *Decision) string {
 	if err := d.reaches(); err != nil {
 		return err.Error()

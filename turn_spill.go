@@ -61,8 +61,9 @@ func (t *turn) resultLimit(c *call) int {
 	return t.agent.opts.Limits.ResultCharacters
 }
 
-// spill writes a text to a file of the session that only this user can read. The ids of
-// the turn and the call, and the number of the step, form the file's name.
+// spill writes a text to a file in the directory of the session. Only the user who runs
+// this process can read the file. Its name consists of the turn's id, the number of the
+// step and the call's id.
 func (t *turn) spill(c *call, text string) (string, error) {
 	dir, err := t.agent.spillDir()
 	if err != nil {
@@ -72,7 +73,8 @@ func (t *turn) spill(c *call, text string) (string, error) {
 	return spill.Write(dir, t.scope.Session, name+".txt", text)
 }
 
-// spillDir returns the directory for long results. The first call makes it.
+// spillDir returns the directory for long results. If Options.SpillDir is empty, the first
+// call makes a temporary directory.
 func (a *Agent) spillDir() (string, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -35,9 +35,11 @@ type RunDueOptions struct {
 // turn. It is for workers that serve a [TurnStore]. Other programs call Run or Turn.
 //
 // RunDue returns ErrNoTurn if there is no such turn, and ErrHandedOver if the turn was
-// handed over: see RunDueOptions. If a commit fails, because the hold was lost or the store
-// is unavailable, RunDue returns that error. The turn has then not ended, and its end
-// phases do not fire. The next RunDue continues from the stored state.
+// handed over: see RunDueOptions. If the turn belongs to another agent, or this agent does
+// not have its model, RunDue returns an error and does not change the turn. If a commit
+// fails, because the hold was lost or the store is unavailable, RunDue returns that error.
+// The turn has then not ended, and its end phases do not fire. The next RunDue continues
+// from the stored state.
 func (s *Session) RunDue(ctx context.Context, opts *RunDueOptions) (*Turn, error) {
 	store, ok := s.agent.store.(TurnStore)
 	if !ok {
@@ -116,7 +118,7 @@ func (t *turn) leaveToOthers(err error) EndReason {
 	return EndParked
 }
 
-// beginQueued begins a queued turn.
+// beginQueued begins a queued turn and runs its steps.
 func (t *turn) beginQueued(sub *QueuedTurn) EndReason {
 	t.begin()
 	t.queue.id = sub.ID

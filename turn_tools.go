@@ -75,7 +75,7 @@ func (t *turn) stepTools() *toolset {
 	return now.set
 }
 
-// known maps each tool to its bound form.
+// known maps each comparable tool to its bound form.
 func (s *steppedTools) known() map[Tool]*boundTool {
 	known := make(map[Tool]*boundTool)
 	if s != nil {
@@ -236,8 +236,8 @@ func (s *steppedTools) refuse(code codes.Code, from, message string, err error) 
 	s.problems = append(s.problems, stepProblem{code, from, message, fmt.Errorf("extension %q: %w", from, err)})
 }
 
-// checkStepTools returns the problems of step tools. So New reports them, and not only
-// the first turn.
+// checkStepTools returns the problems of step tools. New and Add call it, so that a caller
+// learns of the problems before the first turn.
 func (a *Agent) checkStepTools(base *toolset, composed *composition) error {
 	if len(composed.steppers) == 0 {
 		return nil

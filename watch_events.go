@@ -24,13 +24,13 @@ type Events struct {
 // NewEvents returns an Events for several agents.
 func NewEvents() *Events { return &Events{shared: true, running: make(map[string]int)} }
 
-// Watch yields the events of the agents, as [Agent.Watch] does. The store must be the one
-// that the agents use. Watch ends when ctx is done.
+// Watch yields the events of the agents, as [Agent.Watch] does. Pass the store that the
+// agents use. Watch ends when ctx is done.
 //
 // With WatchOptions.After, Watch also yields the stored events of turns that other processes
 // run, if the store is a [TurnStore]. Deltas and other events that are not stored come only
-// from turns of this process, and from processes that [Events.Share] connects. Watch yields an error if the session is deleted, or if the
-// store is closed or unreachable for 30 seconds.
+// from turns of this process, and of processes that [Events.Share] connects. Watch yields an
+// error if the session is deleted, or if the store is closed or unreachable for 30 seconds.
 func (es *Events) Watch(ctx context.Context, store Store, opts *WatchOptions) iter.Seq2[Event, error] {
 	if opts != nil && opts.After != "" {
 		return es.watchStored(ctx, nil, store, nil, opts)
@@ -79,8 +79,8 @@ const (
 	followPause    = 250 * time.Millisecond
 )
 
-// follow wakes the watcher when any process changes the session in the store. The returned
-// function ends it.
+// follow wakes the watcher when any process changes the session in the store. Call the
+// returned function to end this.
 func (s *storedWatch) follow(store TurnStore, w *watcher) (stop func()) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	s.failed = make(chan error, 1)

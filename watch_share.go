@@ -28,10 +28,10 @@ const (
 	shareBuffer = 1024
 )
 
-// Share exchanges events with the other processes that use the store, until ctx ends. Then a
-// watcher with WatchOptions.After also gets the events that are not stored, such as deltas,
-// of turns that other processes run, if those call Share too. Such events can be lost, for
-// example while the store is unreachable.
+// Share exchanges events with the other processes that use the store, until ctx ends. While
+// Share runs, a watcher with WatchOptions.After also gets events that are not stored, such
+// as deltas, of turns that other processes run. The other processes must call Share too.
+// These events can be lost, for example while the store is unreachable.
 //
 // A turn that no other process watches costs nothing more. A turn that is watched does not
 // wait: another goroutine sends its events. Call Share only once at a time.
@@ -116,7 +116,7 @@ func (sh *sharing) announce() {
 	}
 }
 
-// chunksOf yields the parts of a list whose sizes are at most that of a message.
+// chunksOf splits a list into parts that each fit into one message.
 func chunksOf[T any](list []T, size func(T) int) func(yield func([]T) bool) {
 	return func(yield func([]T) bool) {
 		first, sum := 0, 0

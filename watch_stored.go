@@ -196,7 +196,7 @@ func (s *storedWatch) pass(e *Event) error {
 		s.at.ended = "" // a parked turn continues
 	case EventTurnEnd:
 		s.at.ended = endMark(e.turns, e.End.Reason)
-	default: // the position stays behind the turn_end, which must not be repeated
+	default: // the position stays after the turn_end, which must not be repeated
 	}
 	s.send(*e)
 	return nil

@@ -69,7 +69,8 @@ func New(t testing.TB, model belay.Model, opts *belay.Options) *Agent {
 	return a
 }
 
-// journalOf returns the journal of an agent with these options.
+// journalOf returns the journal of an agent with these options, or nil if there is none
+// that can list runs.
 func journalOf(o *belay.Options) hook.ListJournal {
 	var journal hook.Journal
 	if o.Runtime != nil && o.Runtime.Journal != nil {
@@ -133,7 +134,8 @@ func (a *Agent) unwind(done <-chan struct{}, bound time.Duration) {
 	}
 }
 
-// read adds the requests to the model and the stored messages to the turn.
+// read adds the requests to the model and the stored messages to the turn. The test fails
+// if a request or the transcript is not well-formed.
 func (a *Agent) read(turn *Turn) {
 	a.t.Helper()
 	turn.Requests = a.sent.since(turn.from)
@@ -182,7 +184,8 @@ func (a *Agent) Messages() []*belay.Message {
 	return a.messages(session)
 }
 
-// finish closes the agent when the test ends, and checks for leaks.
+// finish closes the agent when the test ends. It fails the test for an unexpected error of a
+// turn, for steps of the script that were not played, and for leaked goroutines.
 func (a *Agent) finish() {
 	a.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(a.Timeout, defaultTimeout))

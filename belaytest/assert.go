@@ -126,7 +126,7 @@ func (turn *Turn) Denied(tool, by, text string) {
 	})
 }
 
-// some asserts that at least one call of a tool matches is.
+// some asserts that the function is reports true for at least one call of a tool.
 func (turn *Turn) some(tool, want string, is func(*Call) bool) {
 	turn.t.Helper()
 	var got []string
@@ -201,8 +201,8 @@ func (turn *Turn) Answered(want string) {
 	}
 }
 
-// missing returns a text that describes what is wrong with got: either a text of texts
-// occurs in none of them, or texts is empty and got is not.
+// missing returns a text that says what is wrong, or "". It is wrong if one of texts occurs
+// in no element of got, or if texts is empty and got is not.
 func missing(kind string, got, texts []string) string {
 	if len(texts) == 0 && len(got) > 0 {
 		return fmt.Sprintf("want no %s, got %q", kind, got)

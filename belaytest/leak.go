@@ -21,7 +21,7 @@ var tags atomic.Int64
 // newTag returns a new tag for an agent.
 func newTag() string { return "agent-" + strconv.FormatInt(tags.Add(1), 10) }
 
-// tagged runs do. Goroutines that do starts have the tag.
+// tagged runs the function do. All goroutines that the function starts have the tag.
 func tagged(ctx context.Context, tag string, do func()) {
 	pprof.Do(ctx, pprof.Labels(label, tag), func(context.Context) { do() })
 }

@@ -95,7 +95,8 @@ func paragraph(b *strings.Builder, text string) {
 // flag, because flags of this package would become flags of every program that imports it.
 const updateVariable = "BELAYTEST_UPDATE"
 
-// golden compares text with a file.
+// golden compares text with a file. If updateVariable is set to 1, it writes the file
+// instead.
 func golden(t testing.TB, path, got string) {
 	t.Helper()
 	if os.Getenv(updateVariable) == "1" {

@@ -79,8 +79,9 @@ func (h *handler) log(ctx context.Context, e *worker.Envelope) (json.RawMessage,
 	return nil, nil
 }
 
-// saveJSON appends the envelope as one line to a file. The file is below the directory of
-// the hook file. Links that lead out of that directory are not followed.
+// saveJSON removes secrets from the envelope, and appends it as one line to a file. The
+// file is below the directory of the hook file. Links that lead out of that directory are
+// not followed.
 func (h *handler) saveJSON(_ context.Context, e *worker.Envelope) (json.RawMessage, error) {
 	line, err := encode(e)
 	if err != nil {

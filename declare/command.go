@@ -71,7 +71,8 @@ func (h *handler) ended(ctx context.Context, exit proc.Exit, stdout *output, std
 	}
 }
 
-// execution returns the program to run for a declaration.
+// execution returns the program to run for a declaration, after Options.Confine has changed
+// it.
 func (s *Set) execution(ctx context.Context, d *Declaration, e *worker.Envelope) (*Execution, error) {
 	run := &Execution{Argv: append([]string{}, d.Argv...), Env: s.env.of(d, e), Dir: d.Dir}
 	if s.opts.Confine != nil {

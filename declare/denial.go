@@ -243,7 +243,7 @@ func (r *reader) endWord() {
 	r.word = r.word[:0]
 }
 
-// keyword returns the keyword that a string contains, or "". It ignores invisible
+// keyword returns a string if it may be a keyword, or else "". It removes invisible
 // characters, such as a zero byte or a byte order mark.
 func keyword(text []byte) string {
 	switch string(text) {
@@ -276,7 +276,8 @@ func keyword(text []byte) string {
 	return ""
 }
 
-// unquoted decodes the text of a JSON string. Invalid parts stay unchanged.
+// unquoted decodes the text of a JSON string. Invalid escapes stay unchanged, and invalid
+// UTF-8 becomes U+FFFD.
 func unquoted(text []byte) string {
 	if bytes.IndexByte(text, '\\') < 0 {
 		return strings.ToValidUTF8(string(text), "\ufffd")

@@ -128,7 +128,8 @@ func (h *hookReading) log(a *Action, v frontmatter.Value) {
 	})
 }
 
-// actionFits reports a fault if the phase does not support the action.
+// actionFits reports a fault if the phase does not support the action, or if the text of the
+// action is missing or invalid.
 func (h *hookReading) actionFits(a *Action, line int) {
 	can := h.wire.Info().Capabilities
 	switch a.Name {

@@ -120,7 +120,8 @@ func (k *keeper) running(ctx context.Context) (*process, error) {
 	}
 }
 
-// take returns the running process, or how long to wait before one can be started.
+// take returns the running process, or starts one. If Belay must wait before it may start
+// the worker again, take returns how long.
 func (k *keeper) take(ctx context.Context) (*process, time.Duration, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -168,7 +169,8 @@ func (k *keeper) succeeded() {
 	k.deaths = 0
 }
 
-// warm starts the worker and waits until the handshake is done.
+// warm starts the worker and waits until the handshake is done. It does not start a worker
+// that is not trusted.
 func (k *keeper) warm(ctx context.Context) error {
 	if k.set.opts.Trust != nil {
 		if err := k.set.opts.Trust(ctx, k.d); err != nil {

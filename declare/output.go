@@ -43,9 +43,9 @@ func outputOf(text []byte) *output {
 	return o
 }
 
-// denialsIn returns the denials in a complete text. Most answers have none and are short, and
-// a look at their bytes is enough to know it: every denial has one of three keys, which can
-// be spelled in another way only with a backslash or with bytes that are not printable ASCII.
+// denialsIn returns the denials in a complete text. Most answers have none, and a quick look
+// at their bytes shows this: every denial has one of three keys, which can be spelled in
+// another way only with a backslash or with bytes that are not printable ASCII.
 func denialsIn(text []byte) *denials {
 	plain := true
 	for _, c := range text {

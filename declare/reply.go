@@ -113,8 +113,8 @@ func (c *codec) denial(found *denials, otherwise string) map[string]any {
 	return nil
 }
 
-// parse reads the whole output. It may be empty, one JSON object, or text. A nil answer
-// means that the hook has no opinion.
+// parse reads the whole output. It may be empty, one JSON object, null, or text. A nil
+// answer means that the hook has no opinion.
 func (c *codec) parse(out []byte) (map[string]any, error) {
 	switch {
 	case len(out) == 0:

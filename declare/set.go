@@ -21,8 +21,8 @@ import (
 
 // Options are the settings of [New]. A nil *Options is valid.
 type Options struct {
-	// Prefix is added before every id of the set, followed by a slash. The lists after
-	// and before use the new ids too. Defaults to none.
+	// Prefix is added before every id of the set, followed by a slash. In the lists after
+	// and before, the ids of hooks of the set get the prefix too. Defaults to none.
 	Prefix string
 	// Project is the directory in which the agent works. Hooks get it in the envelope.
 	// Defaults to the working directory.

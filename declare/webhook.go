@@ -120,7 +120,7 @@ func Allowed(allowlist []string, address string) (bool, error) {
 	return slices.ContainsFunc(allowed, func(a allowance) bool { return a.covers(u) }), nil
 }
 
-// check returns an error if the URL is not in the allowlist.
+// check returns an error if the URL is not a valid endpoint or not in the allowlist.
 func (s *Set) check(u *url.URL) error {
 	if _, err := endpoint(u.String()); err != nil {
 		return &hook.SafeError{Code: codes.Error, Message: "the webhook's URL is refused", Err: err}
@@ -136,8 +136,9 @@ func (s *Set) check(u *url.URL) error {
 	}
 }
 
-// newClient makes the HTTP client for webhooks. It follows no redirects, keeps no
-// cookies, and uses no proxy. It checks the IP address when it connects.
+// newClient makes the HTTP client for webhooks. It follows no redirects and keeps no
+// cookies. If transport is nil, the client uses no proxy, and checks the IP address when it
+// connects.
 func newClient(transport http.RoundTripper) *http.Client {
 	if transport == nil {
 		local := &net.Dialer{Timeout: 10 * time.Second, Control: onlyLoopback}

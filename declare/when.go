@@ -63,8 +63,9 @@ func environment(phase hook.AnyPhase) (*cel.Env, error) {
 	return env, nil
 }
 
-// clean is the CEL function clean. It returns the shortest form of a path, without //, .
-// and .. in the path. It does not follow links, and a relative path stays relative.
+// clean is the CEL function clean. It returns the shortest form of a path, as path.Clean
+// does: without // and ., and with .. only at the start of a relative path. It does not
+// follow links, and a relative path stays relative.
 func clean(v ref.Val) ref.Val { //nolint:ireturn // the library defines it
 	text, ok := v.(types.String)
 	if !ok {

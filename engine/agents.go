@@ -9,9 +9,9 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Agents returns the agent with a name. A worker calls it for each turn. The agents must
-// use the worker's store. If Agents returns an error, the worker leaves the turn to other
-// workers.
+// Agents returns the agent with the given name. A worker calls it for each turn. The agents
+// must use the worker's store. If Agents returns an error, the worker leaves the turn to
+// other workers.
 type Agents func(ctx context.Context, name string) (*belay.Agent, error)
 
 // Of returns an Agents function that finds the given agents by name.

@@ -56,6 +56,6 @@
 // # Testing
 //
 // storetest.TestTurns defines the behaviour of a [belay.TurnStore]. The tests of this
-// package run turns on a file. The tests in internal/fleet start worker processes on a
-// PostgreSQL server, kill, stop and disconnect them, and check the result.
+// package run turns on a file. The tests in engine/internal/fleet start worker processes on
+// a PostgreSQL server, kill, stop and disconnect them, and check the result.
 package engine

@@ -197,8 +197,8 @@ func (m slowly) Stream(ctx context.Context, _ *belay.Request) iter.Seq2[belay.Ch
 	}
 }
 
-// A watcher in another process gets the deltas of a turn while it runs, also if it comes in
-// the middle of the turn, and every stored event once.
+// A watcher in another process gets the deltas of a turn while the turn runs, even if the
+// watcher starts in the middle of the turn. It gets every stored event once.
 //
 // SPEC V-03
 func TestDeltasOfOtherProcesses(t *testing.T) {
@@ -312,8 +312,7 @@ func TestTurnsThatNobodyWatchesSendNothing(t *testing.T) {
 	}
 }
 
-// A request to abort reaches the worker that runs the turn, also from another process, and a
-// parked turn is ended by the worker that claims it next.
+// A request to abort reaches the worker that runs the turn, also from another process.
 //
 // SPEC V-02
 func TestAbort(t *testing.T) {

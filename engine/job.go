@@ -13,8 +13,9 @@ import (
 // agent.
 const strangeJob = 30 * time.Second
 
-// perform runs a job once, with the hooks of the agent that queued it. It returns the time
-// of the next attempt, or zero if there is none.
+// perform runs a job once, with the hooks of the agent that queued it. If this worker does
+// not have the agent, the job does not run. perform returns the time of the next attempt,
+// or zero if there is none.
 func (w *Worker) perform(ctx context.Context, job hook.Job) (run hook.Run, again time.Time) {
 	agent, err := w.find(ctx, job.Scope.Agent)
 	if err != nil { // the job was not attempted

@@ -162,8 +162,8 @@ func (r *room) strange(agent string) {
 	r.stir()
 }
 
-// strangeModel leaves the turns that name a model to other workers for a while. Turns
-// that name no model still run, even if it is the default model of their agent.
+// strangeModel leaves the turns that name a model to other workers for a while. Turns that
+// name no model still run, even if the model is the default model of their agent.
 func (r *room) strangeModel(model string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -78,7 +78,7 @@ func (w *watching) update(ctx context.Context, u Update) bool {
 	return !w.left
 }
 
-// run yields updates until an error occurs.
+// run yields updates until an error occurs, ctx ends or the caller wants no more.
 func (w *watching) run(ctx context.Context) error {
 	w.told = false
 	for info, err := range w.store.Changes(ctx, w.session) {

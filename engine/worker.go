@@ -198,7 +198,8 @@ func (w *Worker) tell(taken Taken) {
 	}
 }
 
-// take runs a claimed turn, and releases the claim.
+// take runs a claimed turn, or ends it if somebody has asked for that. Then it releases the
+// claim.
 func (w *Worker) take(ctx context.Context, yield <-chan struct{}, due belay.DueTurn, agent *belay.Agent) {
 	taken := Taken{DueTurn: due}
 	s := agent.Session(due.Session)
@@ -234,8 +235,8 @@ func (w *Worker) setAbort(session string, abort context.CancelCauseFunc) {
 }
 
 // Abort aborts the turn of a session, if this worker runs it. The turn ends with the reason
-// aborted, and because says why. Abort reports whether this worker runs the turn. It does not
-// wait for the end of the turn.
+// aborted, and the error because says why. Abort reports whether this worker runs the turn.
+// It does not wait for the end of the turn.
 func (w *Worker) Abort(session string, because error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -327,7 +328,7 @@ func (w *Worker) again(ctx context.Context, taken *Taken) time.Time {
 // spendAtMost is how often a turn may call its model without being stored.
 const spendAtMost = 8
 
-// expiry returns when the first question expires, or belay.Never.
+// expiry returns the earliest time at which a question expires, or belay.Never.
 func expiry(waits []belay.Question) time.Time {
 	first := belay.Never
 	for i := range waits {

@@ -32,8 +32,8 @@ type fallbackValue struct {
 }
 
 var (
-	// Closed stops: a gate denies, a phase that rewrites withholds its input, and any other
-	// collect phase ends the turn.
+	// Closed stops. A gate denies. A collect phase ends the turn, unless the phase can
+	// withhold its input because a rewriter failed: see [Definition.Closed].
 	Closed = Failure{mode: closed}
 	// Open records a warning and continues.
 	Open = Failure{mode: open}
@@ -76,8 +76,8 @@ func (f *Failure) UnmarshalText(text []byte) error {
 	return fmt.Errorf("unknown failure mode %q (known: closed, fallback, open)", text)
 }
 
-// fallbackProblem checks that a fallback belongs to this phase, and that the subscription
-// has the capabilities that the fallback needs.
+// fallbackProblem checks that a fallback is valid, belongs to this phase and schedules no
+// job, and that the subscription has the capabilities that the fallback needs.
 func (def *defined[In, Out]) fallbackProblem(s *subscription, granted Capability) error {
 	value := s.opts.Failure.value
 	if value == nil {
@@ -111,8 +111,8 @@ type Problem struct {
 }
 
 // Reason describes the problem to a person or a model. It returns the reason that the
-// handler gave, or says that the subscription could not decide. It may quote an error that
-// the handler returned, but no other text of the handler.
+// handler gave, or says that the subscription could not decide. In the second case it may
+// quote the handler's error, but no other text of the handler.
 func (p Problem) Reason() string {
 	if safe, ok := errors.AsType[*SafeError](p.Err); ok && safe.Reason != "" {
 		return safe.Reason

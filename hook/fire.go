@@ -65,7 +65,7 @@ func (r *detached[In, Out]) main(parent context.Context) {
 	r.settle(ctx, end)
 }
 
-// settle writes the final record.
+// settle schedules the jobs of the answer and writes the final record.
 func (r *detached[In, Out]) settle(ctx context.Context, end ending) {
 	rt, rec := r.snap.rt, r.rec
 	rec.took, rec.state = rt.now()-rec.start, Completed

@@ -23,8 +23,9 @@ type Job struct {
 	Handler string `json:"handler,omitempty"`
 	// Reference says where in the transcript the input is: 1-256 of [A-Za-z0-9._:/-].
 	Reference string `json:"reference,omitempty"`
-	// Key is the idempotency key, in the alphabet of Reference. At most one success is
-	// recorded for a key. After the success, no other job with the key runs.
+	// Key is the idempotency key. It may have the same characters and length as Reference.
+	// At most one success is recorded for a key. After the success, no other job with the
+	// key runs.
 	Key string `json:"key"`
 	// At is the earliest time to run. Defaults to now.
 	At time.Time `json:"at,omitzero"`
@@ -56,7 +57,8 @@ type Queue interface {
 // StatQueue is a Queue with statistics.
 type StatQueue interface {
 	Queue
-	// Stats returns the number of waiting jobs and the age of the oldest.
+	// Stats returns the numbers of waiting and running jobs, the capacity, and how long the
+	// oldest waiting job has been due.
 	Stats(ctx context.Context) (QueueStats, error)
 }
 

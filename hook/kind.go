@@ -31,8 +31,8 @@ type Execution uint8
 const (
 	// Blocking runs the handler and waits for its answer. It is the default.
 	Blocking Execution = iota
-	// Deadline runs the handler and waits up to the timeout. After it, the run is
-	// abandoned.
+	// Deadline runs the handler and waits up to the timeout. If the handler has not
+	// returned by then, the run is abandoned.
 	Deadline
 	// FireAndRecord starts the handler, does not wait, and records how it ended.
 	FireAndRecord

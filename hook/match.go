@@ -178,7 +178,7 @@ func validGlob(pattern string) bool {
 }
 
 // classEnd returns the index of the ] that closes the class at the start of pattern, or -1.
-// A ] directly after the [ is a member of the class.
+// A ] directly after the [, [! or [^ is a member of the class.
 func classEnd(pattern string) int {
 	i := 1
 	if i < len(pattern) && (pattern[i] == '!' || pattern[i] == '^') {

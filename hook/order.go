@@ -43,9 +43,9 @@ type stage struct {
 	overlap  bool
 }
 
-// orderPhase resolves the order of the members of one phase. elsewhere returns the other
-// phases that have an id. If loose is not nil, it selects members whose dependencies are
-// ignored.
+// orderPhase resolves the order of the members of one phase. elsewhere returns the names of
+// the phases that have a subscription with the given id. If loose is not nil, it selects
+// members whose dependencies are ignored.
 func orderPhase(core *phaseCore, all *members, elsewhere func(id string) []string, loose func(id string) bool) (*phasePlan, []error) {
 	g := newGraph(core, all)
 	g.link(elsewhere, loose)
@@ -186,7 +186,7 @@ func (g *graph) find(id string) int32 {
 	return -1
 }
 
-// edge adds the edge from-to, and reports whether it is allowed.
+// edge adds the edge from-to if it is allowed, and reports whether it is.
 func (g *graph) edge(from, to int32) bool {
 	if from < 0 || to < 0 || from == to || !mayPrecede(g.nodes[from], g.nodes[to]) {
 		return false

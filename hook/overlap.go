@@ -92,7 +92,7 @@ func (c *crew[In, Out]) add() *run[In, Out] {
 //go:noinline
 func goroutine(r interface{ main() }) func() { return func() { r.main() } }
 
-// dismiss prepares a crew for reuse. It clears its runs, and drops the abandoned ones.
+// dismiss prepares a crew for reuse. It clears the crew's runs, and drops abandoned runs.
 func (p *typedPlan[In, Out]) dismiss(c *crew[In, Out]) {
 	for i, r := range c.runs {
 		if r.state.Load() == abandoned {

@@ -102,7 +102,8 @@ func (rt *Runtime) recorded(job Job) (*installed, *Problem) {
 	}
 }
 
-// recall finds a job's input: in the memory of this process, with Recall, or in the queue.
+// recall finds a job's input: in the memory of this process, or with Recall, or, if Recall
+// is nil, in the queue.
 func (rt *Runtime) recall(ctx context.Context, job Job) (json.RawMessage, any, *Problem) {
 	if held, ok := rt.held.find(job.Key); ok {
 		return nil, held, nil
@@ -130,8 +131,8 @@ func (rt *Runtime) recall(ctx context.Context, job Job) (json.RawMessage, any, *
 	}
 }
 
-// performJob runs the handler of a background subscription. The handler's input is held if
-// held has the right type. Otherwise performJob decodes it from input.
+// performJob runs the handler of a background subscription. It uses held as the handler's
+// input if held has the right type. Otherwise it decodes input.
 func (def *defined[In, Out]) performJob(ctx context.Context, e *installed, input json.RawMessage, job Job, held any) (*Answer, error) {
 	in, ok := held.(In)
 	if !ok {

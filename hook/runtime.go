@@ -26,10 +26,11 @@ type RuntimeOptions struct {
 	Queue Queue
 	// Grants returns what an origin may contribute. Defaults to DefaultGrants.
 	Grants func(Origin) Capability
-	// Recall finds the JSON form of an input by its reference, for background work of
-	// another process. If it returns ErrNotFound, the input is gone and the work fails.
-	// After any other error the work is retried. Defaults to the queue, if it is an
-	// InputQueue. With neither, such work fails with job.input_gone.
+	// Recall finds the JSON form of the input of background work, by the input's reference.
+	// If it returns ErrNotFound, the input is gone and the work fails. After any other
+	// error the work is retried. Defaults to the queue, if it is an InputQueue. With
+	// neither, only the process that queued the work has the input. In any other process
+	// the work fails with job.input_gone.
 	Recall func(ctx context.Context, phase, reference string, scope Scope) (json.RawMessage, error)
 	// Limits limit merged contributions. A zero field means its default: see [Limits].
 	Limits Limits

@@ -207,10 +207,10 @@ func (s *Snapshot) refresh() {
 	s.gen.Store(next)
 }
 
-// joinPlans adds the members of theirs to mine. If both have a member, it takes the one of
-// theirs, which is newer. A gate that the turn began with is never lost: if the two plans
-// cannot be ordered together, the members that only mine has lose their dependencies and
-// are ordered by priority and id.
+// joinPlans adds the members of theirs to mine. If both plans have a member with the same
+// id, it takes the member of theirs, which is newer. A gate that the turn began with is
+// never lost: if the two plans cannot be ordered together, the members that only mine has
+// lose their dependencies and are ordered by priority and id.
 func joinPlans(mine, theirs *phasePlan) *phasePlan {
 	if mine == nil {
 		return theirs

@@ -153,7 +153,7 @@ func (s *subscription) matchProblems(refuse refusal) {
 	}
 }
 
-// validID reports whether id is 1-128 of [A-Za-z0-9._:/-].
+// validID reports whether id consists of 1 to 128 characters of [A-Za-z0-9._:/-].
 func validID(id string) bool {
 	if id == "" || len(id) > 128 {
 		return false

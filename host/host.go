@@ -25,7 +25,8 @@ type Options struct {
 	// Dir is the directory where the search for the project begins. The search goes up from
 	// there. Defaults to the working directory.
 	Dir string
-	// UserDir is the user's directory for the settings of all programs. Defaults to os.UserConfigDir.
+	// UserDir is the directory in which programs keep the user's settings. Defaults to
+	// os.UserConfigDir.
 	UserDir string
 	// Environ has the environment variables for settings, keys, hooks and MCP servers.
 	// Defaults to os.Environ.
@@ -52,8 +53,8 @@ type Options struct {
 	// NoJobs leaves background jobs to the program, for example to a worker of package
 	// engine.
 	NoJobs bool
-	// Logger gets the log of the runtime and of declared hooks. Without one, the log of the runtime
-	// is dropped, and declared hooks log to the file hooks.log beside the store.
+	// Logger gets the log of the runtime and of declared hooks. Without one, the log of the
+	// runtime is dropped, and declared hooks log to the file hooks.log beside the store.
 	Logger *slog.Logger
 	// Notify gets the notices. It may be called from any goroutine. Without it, notices are
 	// dropped.
@@ -75,12 +76,12 @@ type Setting struct {
 type Notice struct {
 	// Warning is true for a warning and false for information.
 	Warning bool
-	// Label says what the notice is about: "warning", "not loaded", "not used". It may be empty.
+	// Label is the kind of the notice: "warning", "not loaded", "not used", or empty.
 	Label string
 	// Text is the notice. It contains no control sequences for a terminal.
 	Text string
-	// Later is true if the problem appeared while agents were running, for example because a file
-	// changed.
+	// Later is true if the problem appeared while agents were running, for example because
+	// a file changed.
 	Later bool
 }
 

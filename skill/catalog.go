@@ -228,7 +228,7 @@ func (c *Catalog) Problems() []Problem { return slices.Clone(c.now.Load().proble
 
 // Read returns the body of a skill, or one of its sections. The key is the skill's name
 // or id. The error is ErrNotFound if there is no such skill or section. The text of the
-// error lists the skills that the model may see.
+// error lists the skills that the model may read.
 func (c *Catalog) Read(ctx context.Context, key, section string) (Reading, error) {
 	o := c.now.Load().find(key)
 	if o == nil || !o.skill.content() {

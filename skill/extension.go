@@ -143,7 +143,9 @@ func (o *owned) compute(ctx context.Context, use *Use) (parts []belay.Part, err 
 // number of prompt sections.
 const mostActive = 8
 
-// activate returns prompt sections with the text of the active skills.
+// activate returns prompt sections with the text of the active skills. It leaves out skills
+// that the message names, because the message has their text, and skills that do not fit
+// into the budget.
 func (e *Extension) activate(ctx context.Context, in belay.TurnSoFar) (belay.PromptSections, error) {
 	var out belay.PromptSections
 	room := e.opts.ActiveBudget * listing.CharactersPerToken

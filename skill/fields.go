@@ -156,7 +156,8 @@ func (r *reader) field(f *frontmatter.Field, markdown bool) error {
 	return err
 }
 
-// text reads a text. It also accepts numbers, true and false, with a note.
+// text reads a text. It also accepts numbers, true and false, with a note. It ignores a list
+// or a mapping, with a note too.
 func (r *reader) text(key string, v *frontmatter.Value) (string, bool) {
 	switch v.Kind {
 	case frontmatter.String:

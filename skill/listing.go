@@ -17,14 +17,14 @@ func ListingBudget(window int) int { return listing.Budget(window) }
 // Listing renders skills for a model, in the given order. The budget is in tokens of four
 // characters. Listing first writes all names, and then adds descriptions one after the
 // other while they fit. If the names do not fit, a comment says how many are left out.
-// Hidden skills are not listed. The frame around the list is always written, even if the
-// budget is too small for it.
+// Hidden skills and skills that only users may use are not listed. The frame around the
+// list is always written, even if the budget is too small for it.
 func Listing(skills []*Skill, budget int) string {
 	text, _ := list(skills, budget)
 	return text
 }
 
-// list renders skills, and counts the entries that did not fit.
+// list renders the skills that the model may read, and counts the entries that did not fit.
 func list(skills []*Skill, budget int) (string, listing.LeftOut) {
 	var entries []listing.Entry
 	for _, s := range skills {

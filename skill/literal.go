@@ -38,7 +38,8 @@ func literals(re *syntax.Regexp) [][]string {
 	return sets[:min(len(sets), mostSets)]
 }
 
-// required returns the sets for literals. Every match contains at least one text of each.
+// required returns the sets for literals. Every match contains at least one text of each
+// set.
 func (n need) required() [][]string {
 	if n.exact == nil {
 		return n.sets
@@ -79,7 +80,7 @@ func needOf(re *syntax.Regexp) need {
 	return need{}
 }
 
-// maybe returns the need of an expression that may be missing, as in a? or a*.
+// maybe returns the need of an expression that may be missing, as in a? or a{0,1}.
 func maybe(n need) need {
 	if n.exact == nil || len(n.exact) >= mostExact {
 		return need{}
@@ -130,8 +131,8 @@ func sequence(subs []*syntax.Regexp) need {
 	return need{sets: append(sets, need{exact: run}.required()...)}
 }
 
-// join returns all concatenations of a text of a and a text of b, or nil if there are too
-// many.
+// join returns all concatenations of a text of a and a text of b. It returns nil if there
+// are too many, or if one of them is too long.
 func join(a, b []string) []string {
 	if len(b) == 0 || len(a)*len(b) > mostExact {
 		return nil
@@ -179,7 +180,7 @@ func alternatives(subs []*syntax.Regexp) need {
 }
 
 // better reports whether set a selects fewer tasks than set b: its shortest text is
-// longer, or it has fewer texts.
+// longer, or equally long and the set has fewer texts.
 func better(a, b []string) bool {
 	shortA, shortB := shortest(a), shortest(b)
 	return shortA > shortB || shortA == shortB && len(a) < len(b)

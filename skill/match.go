@@ -81,7 +81,8 @@ func newMatcher(skills []*Skill) *matcher {
 }
 
 // rarest returns the set whose texts the fewest other triggers share. A common word would
-// select many triggers that do not match.
+// select many triggers that do not match. rarest prefers the first set to a set with a text
+// of one or two bytes.
 func rarest(sets [][]string, shared map[string]int) []string {
 	var best []string
 	fewest := 0

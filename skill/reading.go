@@ -67,8 +67,8 @@ func (d *Directory) Read(_ context.Context, id, section string) (Reading, error)
 	return r, nil
 }
 
-// notice makes the next listing read a file again, if the links that lead out have
-// changed.
+// notice makes the next listing read a file again, if the set of links that lead out of the
+// directory has changed.
 func (d *Directory) notice(f *file, outside []outsider) {
 	if slices.EqualFunc(f.outside, outside, func(a, b outsider) bool { return a.rel == b.rel }) {
 		return
@@ -83,7 +83,8 @@ func (d *Directory) notice(f *file, outside []outsider) {
 	}
 }
 
-// bodyOf returns the text of a file without its front matter.
+// bodyOf returns the text of a skill file without its front matter, or the whole text of a
+// section or resource.
 func bodyOf(rel, text string, isSkill bool) (string, error) {
 	if !isSkill { // sections and resources are shown unchanged
 		if !utf8.ValidString(text) {

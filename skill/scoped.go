@@ -67,7 +67,7 @@ func (s *scoped) active(now *set, text string) []Match {
 	return slices.DeleteFunc(now.matcher().match(taskOf(text), s.reach.Agent), func(m Match) bool { return !s.has(m.Skill) })
 }
 
-// Binds reports whether /name is the name or id of one of the skills.
+// Binds reports whether /name is the name or id of a skill that users may type.
 func (s *scoped) Binds(_, name string) bool {
 	if s.opts.NoNames {
 		return false
@@ -112,7 +112,7 @@ type madeTools struct {
 // toolList is the name of a tool, and the list of skills for its description.
 type toolList struct{ tool, listing, leftOut string }
 
-// tool is one of the two tools, with a list of skills in its description.
+// tool is read_skill or invoke_skill, with a list of skills in its description.
 type tool struct {
 	belay.Tool
 
@@ -125,14 +125,14 @@ var (
 	_ belay.ListingTool = (*tool)(nil)
 )
 
-// Traits says that read_skill is idempotent.
+// Traits returns the traits of the tool: read_skill is idempotent.
 func (t *tool) Traits() belay.ToolTraits { return t.traits }
 
 // LeftOut returns a text for the user about skills that did not fit into the list.
 func (t *tool) LeftOut() string { return t.leftOut }
 
-// keptReaches limits for how many agents, each with its parents, the tools are cached.
-// The number of agent names has no limit, so the cache needs one.
+// keptReaches is the maximum number of reaches whose tools are cached. A reach belongs to
+// an agent and its parents. The number of agent names has no limit, so the cache needs one.
 const keptReaches = 256
 
 // StepTools returns the tools for the current skills of the catalog. It returns none if

@@ -163,8 +163,9 @@ func sumOf(dir, full string, info fs.FileInfo) (string, error) {
 	return fmt.Sprintf(" %t %x", info.Mode()&0o111 != 0, h.Sum(nil)), nil
 }
 
-// staysBelow returns the target of a link. It returns an error if the target is outside of
-// the directory, because changes there would not be noticed.
+// staysBelow returns the target of a link. It returns an error if the target does not
+// exist, is outside of the directory, or is not covered by trust, because changes there
+// would not be noticed.
 func staysBelow(dir, link string) (string, error) {
 	target, err := os.Readlink(link)
 	if err != nil {

@@ -23,10 +23,11 @@ type Options struct {
 	// Trust has the records of trusted directories. Defaults to none: then no project or
 	// space can run a program.
 	Trust *Trust
-	// Disable switches off all hooks that files declare, except hooks that ask a person.
+	// Disable switches off all hooks that files declare, except hooks with the action
+	// approve, which ask a person.
 	Disable bool
-	// DisableIDs switches off hooks by id, except hooks that ask a person. Use the ids that
-	// listings show.
+	// DisableIDs switches off the hooks with these ids, with the same exception. Use the ids
+	// that listings show.
 	DisableIDs []string
 	// NoCommands switches off all commands and workers of all directories. Gates that need
 	// them deny.
@@ -190,7 +191,8 @@ type plan struct {
 	notes    []Note
 }
 
-// plan decides which hooks and servers of a space run.
+// plan decides which hooks and servers of a space run. It returns an error if a gate that
+// was trusted no longer exists, and the directory is not trusted now.
 func (h *Host) plan(s *Space) (*plan, error) {
 	if s.faults != nil {
 		return nil, s.faults
@@ -348,7 +350,8 @@ func (h *Host) missing(p *plan, grant string) string {
 }
 
 // limit removes capabilities that were not granted. If an answer of a gate uses a removed
-// capability, the answer fails and the gate denies. A hook that is not a gate is disabled.
+// capability, the answer fails and the gate denies. If a hook that is not a gate loses a
+// capability, limit disables it.
 func (h *Host) limit(p *plan, d *declare.Declaration) (limited *declare.Declaration, extra []string) {
 	have := hook.DefaultGrants(p.space.Origin) | p.standing.capabilities()
 	beyond := d.Options.Capabilities &^ have &^ hook.NoCapability
@@ -365,7 +368,7 @@ func (h *Host) limit(p *plan, d *declare.Declaration) (limited *declare.Declarat
 	return &c, beyond.Names()
 }
 
-// isGate reports whether a hook can block something, and denies if it fails.
+// isGate reports whether the phase of a hook is a gate that fails closed by default.
 func isGate(d *declare.Declaration) bool {
 	for _, p := range belay.Phases() {
 		if p.Name() == d.Phase {

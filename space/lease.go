@@ -102,9 +102,9 @@ func (h *Host) leave(s *Space) {
 	}
 }
 
-// prepare does everything that can fail before anything becomes visible. If a worker does
-// not start, Install continues without it, but Reload fails and the installed version stays
-// in use.
+// prepare makes the next version, but does not make it visible. It checks the hooks and
+// starts the workers of trusted hooks. If a worker does not start, Install continues without
+// it, but Reload fails and the installed version stays in use.
 func (l *Lease) prepare(ctx context.Context, s *Space) (*installed, error) {
 	p, err := l.host.plan(s)
 	if err != nil {

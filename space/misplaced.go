@@ -59,8 +59,8 @@ var (
 	phaseKey = regexp.MustCompile(`(?m)^[ \t]*(?:-[ \t]+)?(?:\{[ \t]*)?["']?phase["']?[ \t]*:`)
 )
 
-// declares reports whether a file looks like a hook file, because other files may be beside
-// scripts. A file that cannot be read counts as a hook file.
+// declares reports whether a file looks like a hook file. Scripts may have other YAML and
+// JSON files beside them. A file that cannot be read counts as a hook file.
 func declares(file string) bool {
 	text, err := readAtMost(file, declare.Limit)
 	if err != nil {

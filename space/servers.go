@@ -96,7 +96,8 @@ func (h *Host) Servers(s *Space) ([]mcptool.Server, []Note, error) {
 	return h.servers(p, &seal{dir: s.Dir, skip: s.written, last: s.read}), notes, nil
 }
 
-// judgeServers decides which servers run, and adds a note for each of the others.
+// judgeServers decides which servers run. It adds a note for each other server, unless the
+// server's file disables it.
 func (h *Host) judgeServers(p *plan) {
 	for i := range p.space.Servers {
 		server := &p.space.Servers[i]

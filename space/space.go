@@ -234,7 +234,8 @@ func (s *Space) loadHooks(p *problems) {
 	s.note(s.Hooks, p)
 }
 
-// Gates returns the hooks that deny if they fail, in the form "phase id", in order.
+// Gates returns the hooks in hooks/ whose phase is a gate that fails closed by default, in
+// the form "phase id", sorted. It leaves out hooks that are disabled or in shadow mode.
 func (s *Space) Gates() []string {
 	var gates []string
 	for _, d := range s.Hooks {

@@ -24,7 +24,8 @@ import (
 const (
 	// GrantWebhook allows webhooks whose URLs are on the operator's allowlist.
 	GrantWebhook = "webhook"
-	// GrantNetwork allows confined commands to use the network, and MCP servers with a URL.
+	// GrantNetwork allows confined commands to use the network. It also allows MCP servers
+	// with a URL.
 	GrantNetwork = "network"
 )
 
@@ -181,7 +182,7 @@ func (t *Trust) Add(s *Space, by string, grants ...string) (*Record, error) {
 	return r, nil
 }
 
-// Remove revokes trust in a directory. It reports whether the directory was trusted.
+// Remove revokes trust in a directory. It reports whether there was a record.
 func (t *Trust) Remove(dir string) (bool, error) {
 	err := os.Remove(t.file(dir))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -9,8 +9,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// tool is one of the two tools. When a call is abandoned, the tool ends the children of
-// the call that have not ended yet.
+// tool is invoke_subagent or delegate. When a call is abandoned, the tool ends the children
+// of the call that have not ended yet.
 type tool struct {
 	belay.Tool
 
@@ -95,8 +95,8 @@ func (e *Extension) end(ctx context.Context, call *belay.Invocation, in task, nt
 	return err
 }
 
-// isOpen reports whether the child of an abandoned task may not have ended yet. If the
-// store has no session of a parked task, the task may still be open in another service.
+// isOpen reports whether the child of an abandoned task may still be open. A parked task
+// without a session in the store may be open in another service.
 func (d *dispatch) isOpen(ctx context.Context) (bool, error) {
 	known := false
 	for _, err := range d.task.Store.Read(ctx, d.task.Session, 0) { // unlike Open, Read creates no session

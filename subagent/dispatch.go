@@ -182,7 +182,8 @@ func (d *dispatch) work(ctx context.Context, stale bool, yield func(belay.Event,
 	return err
 }
 
-// begin calls Run or Resume of the runner.
+// begin calls Run or Resume of the runner. If stale is true, it ends the earlier parked
+// task before it calls Run.
 func (d *dispatch) begin(ctx context.Context, runner Runner, stale bool) (iter.Seq2[belay.Event, error], error) {
 	if d.task.Resumed {
 		r, ok := runner.(ResumeRunner)

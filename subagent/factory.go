@@ -71,7 +71,7 @@ func (m *maker) take(ctx context.Context, task *Task) (made *madeAgent, trouble,
 	return made, m.finish(ctx, old, old.agent.Retire), nil // Retire keeps the extensions open, because the new agent uses them
 }
 
-// choose returns the agent for a task. old is the agent that it replaces, or nil.
+// choose returns the agent for a task. old is the agent that made replaces, or nil.
 func (m *maker) choose(task *Task) (made, old *madeAgent, err error) {
 	opts := m.opts
 	if opts.Name == "" {
@@ -132,7 +132,8 @@ func (m *maker) finish(ctx context.Context, made *madeAgent, end func(ctx contex
 	return end(ctx)
 }
 
-// release must be called when a task is over.
+// release must be called when a task is over. After the agent's last task it closes the
+// agent, if finish wants that.
 func (m *maker) release(ctx context.Context, made *madeAgent) error {
 	m.mu.Lock()
 	made.tasks--

@@ -74,8 +74,8 @@ func newSet(all []*Subagent) *set {
 	return &set{all: all}
 }
 
-// keptReaches limits for how many agents, each with its parents, the tools are cached.
-// The number of agent names has no limit, so the cache needs one.
+// keptReaches is the maximum number of reaches whose tools are cached. A reach belongs to
+// an agent and its parents. The number of agent names has no limit, so the cache needs one.
 const keptReaches = 256
 
 // StepTools returns the tools for the agent's next step. It returns the same values until

@@ -87,7 +87,8 @@ func waitsFor(release <-chan struct{}) performer {
 	}
 }
 
-// interrupted returns the record of an attempt that was stopped.
+// interrupted returns the record of an attempt that was stopped, and the time at which the
+// job is due again. The time is zero if the job is not idempotent.
 func interrupted(job hook.Job) (hook.Run, time.Time) {
 	if !job.Idempotent {
 		return attempt(job, hook.Interrupted), time.Time{}

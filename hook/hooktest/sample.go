@@ -14,7 +14,8 @@ import (
 // not move a run across the limit of a filter.
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// sampleRun returns a run with an id and a state that started n seconds after the epoch.
+// sampleRun returns a run with the given id and state. The run started n seconds after the
+// epoch.
 func sampleRun(id string, state hook.State, n int) hook.Run {
 	run := hook.Run{
 		ID: id, Subscription: "sample", Phase: "test.phase", State: state,

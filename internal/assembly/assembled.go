@@ -45,8 +45,9 @@ type Assembled struct {
 	closers  []func() error        // Close calls the last one first
 }
 
-// Model returns the model of the agent. The model in the agent's file wins, then
-// GivenModel, then the model in the settings.
+// Model returns the model of the agent: the first that exists of the model in the agent's
+// file, GivenModel and the model in the settings. A model that a flag names takes precedence
+// over the agent's file.
 func (w *Assembled) Model() (belay.Model, error) { //nolint:ireturn // which model it is, is the user's choice
 	if w.givenAnswers() {
 		return w.GivenModel, nil

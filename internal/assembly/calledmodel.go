@@ -149,7 +149,7 @@ func (m *calledModel) Reach(ctx context.Context) error {
 // isAmong reports whether the provider lists the model, or whether the settings or the
 // built-in table have it. The name may be a short form of a listed name: qwen3 for
 // qwen3:latest, or claude-sonnet-4-5 for a dated version. At openrouter it may have a
-// suffix, such as :free.
+// suffix, such as :free. If names is empty, isAmong reports true.
 func (m *calledModel) isAmong(names []string) bool {
 	if _, said := m.at.Models[m.model]; said || len(names) == 0 {
 		return true

@@ -51,8 +51,9 @@ func claudeSettings(s *config.Loaded) []string {
 }
 
 // claudeKeys returns which of "hooks" and "permissions" a settings file of Claude Code
-// has. If the file cannot be read, it returns both. Permissions that only allow calls are
-// not in keys, but make allows true. Without them, Belay only asks more often.
+// has. If the file exists but cannot be read or is not valid JSON, it returns both. If the
+// permissions only allow calls, it leaves them out of keys and sets allows: Belay ignores
+// them and only asks more often.
 func claudeKeys(file string) (keys []string, allows bool) {
 	if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() { // opening a pipe would block
 		return nil, false
@@ -78,7 +79,7 @@ func claudeKeys(file string) (keys []string, allows bool) {
 	return keys, len(settings.Permissions.Allow) > 0
 }
 
-// readFirst reads at most the first bytes of a file.
+// readFirst reads the beginning of a file, with at most this many bytes.
 func readFirst(file string, most int64) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -88,7 +89,8 @@ func readFirst(file string, most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, most))
 }
 
-// Unused returns notes on files of Claude Code that Belay does not read.
+// Unused returns notes on files of Claude Code that Belay does not read, and the notes of
+// [adapted].
 func Unused(s *config.Loaded) []string {
 	odd := adapted(s)
 	for _, file := range claudeSettings(s) {

@@ -109,9 +109,9 @@ func (f *Floor) Confinement(e *permit.Explanation) string {
 	}
 }
 
-// outside reports whether a command runs outside the sandbox, because it changes files
-// that the sandbox protects. It ignores files that the settings make writable inside the
-// sandbox.
+// outside reports whether a command runs outside the sandbox, because it certainly changes
+// the machine outside the project. Files that the sandbox lets the command change do not
+// count.
 func (f *Floor) outside(e *permit.Explanation) bool {
 	var policy *sandbox.Policy
 	return e.Outside(func(path string) bool {

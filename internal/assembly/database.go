@@ -65,7 +65,7 @@ type remarks struct {
 // Enabled reports whether a level is logged.
 func (r *remarks) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
 
-// Handle sends a record as a notice.
+// Handle sends a record as a notice, unless the last record had the same text.
 func (r *remarks) Handle(_ context.Context, said slog.Record) error {
 	line := said.Message
 	said.Attrs(func(attr slog.Attr) bool {

@@ -70,8 +70,8 @@ func Agents(s *config.Loaded) ([]*subagent.Declaration, []subagent.Problem) {
 	return all, problems
 }
 
-// AddSpaceAgents adds the agents of loaded spaces. A running agent gets the agents of a
-// space when it installs that space.
+// AddSpaceAgents adds the usable agents of loaded spaces. A running agent gets the agents
+// of a space when it installs that space.
 func AddSpaceAgents(declared []*subagent.Declaration, spaces []*space.Space) []*subagent.Declaration {
 	all := slices.Clone(declared)
 	for _, s := range spaces {
@@ -201,7 +201,7 @@ func (b *declaredAgents) find(_ context.Context, name string) (belay.Model, erro
 }
 
 // toolScope returns the tools that a declared agent and its subagents may use. nil means
-// all tools. The tools that read skills are always allowed.
+// all tools. The tools for skills are always allowed.
 func toolScope(d *subagent.Declaration) []string {
 	if d.Tools == nil {
 		return nil
@@ -213,7 +213,8 @@ func toolScope(d *subagent.Declaration) []string {
 // check that the tool exists: only the running server knows that.
 func OfServer(tool string) bool { return strings.Contains(tool, "__") }
 
-// chosenTools returns the tools that a declaration names.
+// chosenTools returns the built-in tools that a declaration names, or all of them if its
+// Tools are nil.
 func (b *declaredAgents) chosenTools(d *subagent.Declaration) (*toolbox.Extension, error) {
 	if d.Tools == nil {
 		return b.tools, nil
@@ -245,8 +246,8 @@ func (a *Assembler) ReportAgentProblems(s *config.Loaded, kind string, problems 
 }
 
 // usableAgents returns the declared agents that can be subagents. It reports the problems
-// of the others. For agents in .claude/agents without hooks, it reports only how many
-// cannot be used.
+// of the others, and of the agents in spaces. For agents in .claude/agents without hooks,
+// it reports only how many cannot be used.
 func (a *Assembler) usableAgents(ctx context.Context, s *config.Loaded) ([]*subagent.Declaration, error) {
 	declared, problems := Agents(s)
 	check, err := a.NewAgentCheck(ctx, s)
@@ -286,8 +287,8 @@ func (a *Assembler) usableAgents(ctx context.Context, s *config.Loaded) ([]*suba
 }
 
 // fails returns the mistakes that prevent Belay from making the agent: those of its model
-// and its tools. A missing skill does not prevent this. A mode in the file does not
-// either, because the stricter of the two modes applies.
+// and its tools. A missing skill does not prevent this. The mode in the file does not
+// either, because the stricter of the file's and the turn's mode applies.
 func (c *AgentCheck) fails(d *subagent.Declaration) []subagent.Problem {
 	made := *d
 	made.Skills, made.Mode = nil, ""

@@ -258,7 +258,8 @@ func callOf(tool string, input json.RawMessage) (belay.ToolCall, error) {
 	return belay.ToolPre.DecodeInput(hook.Scope{}, data)
 }
 
-// relaxed returns one line that names the protections that are off, or "".
+// relaxed returns one line that names the protections that are off, and says whether the
+// sandbox is off. It returns "" if nothing is off.
 func (f *Floor) relaxed() string {
 	var parts []string
 	for _, p := range f.Relaxed() {

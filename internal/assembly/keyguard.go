@@ -12,8 +12,9 @@ import (
 )
 
 // keyGuard returns a guard for the files that hold keys of providers, and for the tokens of
-// the server. No mode, rule or approval lets a call read or change such a file. The guard uses the findings of the floor about a call.
-// For programs that the floor cannot analyse, the sandbox hides the files.
+// the server. No mode, rule or approval lets a call read or change such a file. The guard
+// uses the findings of the floor about a call. For programs that the floor cannot analyse,
+// the sandbox hides the files.
 func keyGuard(s *config.Loaded, floor *permit.Options) ([]permit.Guard, error) {
 	files, tokens := keyFiles(s), tokenDirs(s)
 	if len(files)+len(tokens) == 0 {

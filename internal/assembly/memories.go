@@ -49,8 +49,9 @@ func OpenMemory(ctx context.Context, s *config.Loaded) (*memory.Store, error) {
 // agent processes the remaining turns.
 const settling = 5 * time.Second
 
-// settleMemory returns a function that waits until memory has processed the turns, so that
-// the next program can recall them.
+// settleMemory returns a function that waits a few seconds until memory has processed the
+// turns, so that the next program can recall the memories from these turns. Then the
+// function calls tellProposed.
 func (a *Assembler) settleMemory(ctx context.Context, w *Assembled) func() error {
 	began := time.Now()
 	return func() error {
@@ -81,7 +82,8 @@ func (a *Assembler) settleMemory(ctx context.Context, w *Assembled) func() error
 	}
 }
 
-// tellProposed reports how many memories of this project wait until a user accepts them.
+// tellProposed reports how many memories wait until a user accepts them. It leaves out the
+// memories of other projects.
 func (a *Assembler) tellProposed(ctx context.Context, w *Assembled) {
 	if w.Memories == nil || w.Settings.Memory.Mode != config.MemoryPropose {
 		return

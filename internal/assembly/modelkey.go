@@ -45,8 +45,8 @@ func KeyOf(settings *config.Loaded, p *config.Provider) (key, where string, err 
 // base64 key that ends with "=".
 var assignment = regexp.MustCompile(`^(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*[^=\s]`)
 
-// notAKey returns why the content of a key file is not a key. It does not repeat the
-// content.
+// notAKey returns why the content of a key file is not a key, or "" if it may be one. It
+// does not repeat the content.
 func notAKey(text string) string {
 	switch set := assignment.FindStringSubmatch(text); {
 	case text == "":
@@ -61,6 +61,7 @@ func notAKey(text string) string {
 }
 
 // MaskKey returns the first and last characters of a key, so that a user can recognise it.
+// It returns only … for a short key.
 func MaskKey(key string) string {
 	if len(key) < 16 {
 		return "…"
@@ -101,8 +102,9 @@ func providerKeys(settings *config.Loaded) []string {
 	return keys
 }
 
-// withoutKeys removes the keys of all providers from the environment of a command. The
-// toolbox also removes secrets, but it recognises them only by the names of variables.
+// withoutKeys removes the keys of all providers and the tokens of belay serve from the
+// environment of a command. The toolbox also removes secrets, but it recognises them only
+// by the names of variables.
 func withoutKeys(settings *config.Loaded, confine confiner) confiner {
 	holds := holdsKey(settings)
 	return func(ctx context.Context, call *belay.Invocation, run *toolbox.ShellRun) error {

@@ -133,7 +133,7 @@ func HookSwitch(word string) (all, isSwitch bool) {
 }
 
 // hookEnvironment returns the variables that hooks may get. It leaves out variables with
-// keys of providers.
+// keys of providers or tokens of belay serve.
 func (a *Assembler) hookEnvironment(s *config.Loaded) []string {
 	return slices.DeleteFunc(slices.Clone(a.environ()), holdsKey(s))
 }
@@ -145,7 +145,8 @@ func OpenTrust(s *config.Loaded) *space.Trust {
 
 // confineHook returns a function that makes the commands of projects and spaces run in
 // the sandbox. These commands may write to the project and to temporary files. They may
-// use the network only with a grant. Commands of the operator are not confined.
+// use the network only with a grant. Commands of the operator are not confined. If this
+// machine has no sandbox, the commands run without one, unless the settings require it.
 func (a *Assembler) confineHook(ctx context.Context, s *config.Loaded) func(context.Context, *declare.Declaration, *declare.Execution) error {
 	return func(run context.Context, _ *declare.Declaration, e *declare.Execution) error {
 		box := a.sandbox(ctx, s)
@@ -211,14 +212,15 @@ func (a *Assembler) installPlaces(ctx context.Context, p *Places, agent *belay.A
 	return stop, nil
 }
 
-// ReportNotes reports the hooks and servers that do not run.
+// ReportNotes reports the hooks and servers that do not run or are limited.
 func (a *Assembler) ReportNotes(notes []space.Note) {
 	for _, n := range notes {
 		a.remark(noteLine(n))
 	}
 }
 
-// noteLine returns a line that says that a hook or a server does not run, and why.
+// noteLine returns a line that says that a hook or a server does not run or is limited,
+// and why.
 func noteLine(n space.Note) string {
 	what := "does not run"
 	switch {

@@ -30,8 +30,8 @@ func SkillDirs(s *config.Loaded) []string {
 	return dirs
 }
 
-// staysInside reports whether a directory is inside the project after links are resolved. A
-// repository from a stranger may contain links to any place.
+// staysInside reports whether a directory is inside the project after links are resolved,
+// or does not exist. A repository from a stranger may contain links to any place.
 func staysInside(project, dir string) bool {
 	actual, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -67,8 +67,8 @@ func AllSkills(ctx context.Context, s *config.Loaded) *skill.Catalog {
 }
 
 // tellUnused reports skills that the agent does not have, or that a user cannot type. These
-// are files that cannot be loaded, skills that another skill replaces, and skills with the
-// name of a directive.
+// are files that cannot be loaded, skills that another skill replaces, and the skills of
+// Clashes.
 func (a *Assembler) tellUnused(s *config.Loaded, catalog *skill.Catalog) {
 	unused := slices.DeleteFunc(catalog.Problems(), func(p skill.Problem) bool {
 		return p.Kind != skill.NotLoaded && p.Kind != skill.Shadowed
@@ -76,8 +76,8 @@ func (a *Assembler) tellUnused(s *config.Loaded, catalog *skill.Catalog) {
 	a.ReportSkillProblems(s, append(unused, a.Clashes(catalog)...))
 }
 
-// Clashes returns the skills that a user cannot type as /NAME, because a directive has the
-// same name.
+// Clashes returns the skills that a user cannot type as /NAME, because a directive or a
+// command of the program has the same name.
 func (a *Assembler) Clashes(catalog *skill.Catalog) []skill.Problem {
 	var taken []string
 	for _, d := range toolbox.Directives() {

@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// instant is a model that answers at once. It first calls the tool, and ends the turn
+// instant is a model that answers at once. It first calls the tool echo, and ends the turn
 // when it gets the result.
 type instant struct{}
 
@@ -34,8 +34,8 @@ func echo(_ context.Context, in echoInput) (string, error) { return in.Text, nil
 
 var echoTool = belay.NewTool("echo", "says it again", echo, nil)
 
-// bareTurns is the floor of a turn: a minimal loop without hooks, limits or records. It
-// checks the input of the tool with the same validator.
+// bareTurns returns a function that runs turns in a minimal loop: the floor for Belay's
+// turns. The loop has no hooks, limits or records, but it validates the input of the tool.
 func bareTurns(model belay.Model) (func(n int), error) {
 	var schema jsonschema.Schema
 	declaration := echoTool.Declaration()

@@ -16,7 +16,7 @@ import (
 	"github.com/belay-run/belay/store/sqlite"
 )
 
-// durablePromises are the promises about the SQLite store and the command line.
+// durablePromises are the promises about the SQLite store.
 func durablePromises() []promise {
 	return []promise{
 		{"commits-beyond-2+2n", 0, commitsBeyond},
@@ -250,7 +250,8 @@ func groupCommit() (figure float64, err error) {
 }
 
 // journalHooks returns the time of a durable turn with one tool and 100 hooks, divided by
-// the time of the same turn without hooks. The difference is the journal.
+// the time of the same turn without hooks. The hooks do nothing, so most of the difference
+// is the cost of their records.
 func journalHooks() (figure float64, err error) {
 	with, err := newDurable(gates(100))
 	if err != nil {
@@ -306,8 +307,8 @@ func sessionsFair() (figure float64, err error) {
 	return median(figures), nil
 }
 
-// lastRuns returns the time to list the last 50 of a million runs, divided by the time for
-// ten thousand runs.
+// lastRuns returns the time to list the last 50 of a million runs, divided by the time to
+// list the last 50 of ten thousand runs.
 func lastRuns() (figure float64, err error) {
 	few, err := newDurable(nil)
 	if err != nil {

@@ -89,7 +89,7 @@ func agentTurns(kind func(toolsOf) belay.Extension) func(extensions, each int) (
 	}
 }
 
-// below is the tool that runs a turn of a child.
+// below is the name of the tool that runs a turn of a child.
 const below = "below"
 
 // handing is a model that calls the tool below, and ends the turn when it gets the

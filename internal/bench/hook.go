@@ -55,8 +55,8 @@ func toolCall() (belay.ToolCall, error) {
 		[]byte(`{"id": "call-1", "tool": "write", "input": {"path": "a.txt"}}`))
 }
 
-// activeUnused returns how many nanoseconds longer it takes to check whether a phase has
-// subscriptions than to check for nil. The phase has none.
+// activeUnused returns the time to check whether a phase has subscriptions, minus the time
+// to check for nil, in nanoseconds. The phase has no subscriptions.
 func activeUnused() (float64, error) {
 	snap, err := snapshotOf(0, nil)
 	if err != nil {
@@ -122,8 +122,9 @@ type floorRecord struct {
 	state        hook.State
 }
 
-// bareLoop is the floor of an inline handler: call it, read the clock, and write a record
-// to a ring. The ring has as many records as the default journal.
+// bareLoop returns a loop that calls handlers without the runtime: the floor for inline
+// handlers. For each call it reads the clock and writes a record to a ring. The ring has as
+// many records as the default journal.
 func bareLoop(handlers int, call belay.ToolCall) func(n int) {
 	hs := make([]hook.Handler[belay.ToolCall, belay.ToolVerdict], handlers)
 	for i := range hs {
@@ -195,8 +196,8 @@ func inlineGrowth() (float64, error) {
 	return figure, nil
 }
 
-// goroutineLoop is the floor of a handler that can be abandoned. It is a handwritten loop
-// that does the same as the runtime.
+// goroutineLoop returns a loop that calls a handler in a goroutine and waits at most a
+// second: the floor for handlers that can be abandoned.
 func goroutineLoop(call belay.ToolCall) func(n int) {
 	return func(n int) {
 		for range n {

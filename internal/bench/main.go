@@ -24,7 +24,7 @@ import (
 type promise struct {
 	name  string
 	bound float64
-	// measure returns the figure. It must not exceed bound.
+	// measure returns the figure. The promise is kept if the figure is at most bound.
 	measure func() (float64, error)
 }
 

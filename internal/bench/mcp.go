@@ -26,7 +26,8 @@ func mcpPromises() []promise {
 // mcpVariable is an environment variable. If it is set, this program is an MCP server.
 const mcpVariable = "BELAY_BENCH_MCP"
 
-// serveMCP runs this program as an MCP server, if mcpVariable is set.
+// serveMCP runs this program as an MCP server, if mcpVariable is set. It returns false if
+// the variable is not set.
 func serveMCP() bool {
 	if os.Getenv(mcpVariable) == "" {
 		return false

@@ -23,7 +23,7 @@ func permitPromises() []promise {
 	}
 }
 
-// inProject calls measure with a new project directory.
+// inProject returns a function that calls measure with a new project directory.
 func inProject(measure func(dir string) (float64, error)) func() (float64, error) {
 	return func() (figure float64, err error) {
 		dir, err := os.MkdirTemp("", "belay-bench-")

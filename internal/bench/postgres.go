@@ -113,7 +113,8 @@ func claimBehind() (figure float64, err error) {
 	return ratio(behind.claim, alone.claim), nil
 }
 
-// newClaims returns a store with a due turn of agent main, and others of agent other.
+// newClaims returns a store with one due turn of the agent main. It also has the given
+// number of due turns of the agent other.
 func newClaims(others int) (*shared, error) {
 	d, err := newShared()
 	if err != nil {

@@ -48,7 +48,8 @@ const (
 	together = 1
 )
 
-// serveWorker runs this process as a worker, if workerDSN is set.
+// serveWorker runs this process as a worker, if workerDSN is set. It returns false if the
+// variable is not set.
 func serveWorker() bool {
 	dsn := os.Getenv(workerDSN)
 	if dsn == "" {
@@ -407,7 +408,8 @@ func withParked(measure func(dsn string) (float64, error)) (before, after float6
 	return before, after, err
 }
 
-// parkedGoroutines returns how many more goroutines there are with 10,000 parked turns.
+// parkedGoroutines returns the number of goroutines with 10,000 parked turns, minus the
+// number without parked turns.
 func parkedGoroutines() (float64, error) {
 	before, after, err := withParked(func(string) (float64, error) {
 		least := runtime.NumGoroutine()
@@ -423,8 +425,8 @@ func parkedGoroutines() (float64, error) {
 // idleFor is how long parkedRows measures an idle worker.
 const idleFor = 5 * time.Second
 
-// parkedRows returns how many more rows per second the server reads for an idle worker if
-// there are 10,000 parked turns.
+// parkedRows returns how many rows per second the server reads for an idle worker with
+// 10,000 parked turns, minus the number without parked turns.
 func parkedRows() (float64, error) {
 	before, after, err := withParked(func(dsn string) (float64, error) {
 		conn, err := pgx.Connect(ctx, dsn)

@@ -115,8 +115,8 @@ func (p *provider) bare(url string, leave bool) {
 
 const providerSamples = 400
 
-// turnOverhead is the median time, in microseconds, that a turn with ten hooks takes beyond
-// the bare request.
+// turnOverhead returns the median time of a turn with ten hooks minus the median time of
+// the bare request, in microseconds.
 func (p *provider) turnOverhead() (float64, error) {
 	return p.serve(func(url string) (float64, error) {
 		agent, err := belay.New(p.open(url), &belay.Options{Hooks: tenHooks(), Store: memstore.New(nil)})
@@ -130,8 +130,8 @@ func (p *provider) turnOverhead() (float64, error) {
 	})
 }
 
-// ratio is the time of a request with the provider's client divided by the time of the
-// bare request.
+// ratio returns the median time of a request with the provider's client divided by the
+// median time of the bare request.
 func (p *provider) ratio() (float64, error) {
 	return p.serve(func(url string) (float64, error) {
 		model := p.open(url)
@@ -140,8 +140,9 @@ func (p *provider) ratio() (float64, error) {
 	})
 }
 
-// firstToken is how many microseconds later the first text arrives than with the bare
-// request.
+// firstToken returns the extra delay of the provider's client before the first chunk, in
+// microseconds: the median time to the client's first chunk minus the median time to the
+// first event of the bare request.
 func (p *provider) firstToken() (float64, error) {
 	return p.serve(func(url string) (float64, error) {
 		model := p.open(url)
@@ -150,7 +151,7 @@ func (p *provider) firstToken() (float64, error) {
 	})
 }
 
-// thousandTurns returns the relative cost of the request of turn 1,000: see longRequests.
+// thousandTurns returns the result of longRequests for this provider.
 func (p *provider) thousandTurns() (float64, error) {
 	return p.serve(func(url string) (float64, error) { return longRequests(url, p.open(url)), nil })
 }
@@ -166,7 +167,7 @@ func hear(model belay.Model, req *belay.Request, leave bool) {
 	}
 }
 
-// alternating returns the medians of two functions in microseconds. They run
+// alternating returns the median times of two functions, in microseconds. The functions run
 // alternately, so that both run under the same load.
 func alternating(samples int, ours, theirs func(i int)) (our, their float64) {
 	var a, b []float64
@@ -183,9 +184,10 @@ func microseconds(f func()) float64 {
 	return float64(time.Since(start)) / float64(time.Microsecond)
 }
 
-// longRequests returns the time of the request of turn 1,000, divided by a sum: the time
-// of the request of turn 100, and the time to send the additional bytes. These bytes are
-// in separate pieces of memory, like the messages.
+// longRequests returns how the time of a request grows with the conversation. It divides
+// the time of the request of turn 1,000 by a sum: the time of the request of turn 100, plus
+// the time to send the additional bytes alone. The bytes are in separate pieces of memory,
+// like the messages.
 func longRequests(url string, model belay.Model) float64 {
 	const early, late = 2*100 - 1, 2*1000 - 1 // messages
 	measure := func(messages int) func() (ours, bytesAlone float64) {
@@ -213,7 +215,7 @@ func longRequests(url string, model belay.Model) float64 {
 	return median(ratios)
 }
 
-// request returns a conversation of n messages of a kilobyte each.
+// request returns a request with this many messages of a kilobyte each.
 func request(messages int) *belay.Request {
 	req := &belay.Request{}
 	for i := range messages {

@@ -119,7 +119,7 @@ func matchAllocs() (float64, error) {
 	}), nil
 }
 
-// inScratch calls measure with a temporary directory.
+// inScratch returns a function that calls measure with a temporary directory.
 func inScratch(measure func(dir string) (float64, error)) func() (float64, error) {
 	return func() (figure float64, err error) {
 		dir, err := os.MkdirTemp("", "belay-bench-")

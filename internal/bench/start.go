@@ -18,8 +18,8 @@ func startPromises() []promise {
 	}
 }
 
-// startTime returns how long belay takes with this argument, in milliseconds. It is the
-// best of several runs. If aboveFloor is true, startTime subtracts the time of a Go
+// startTime returns how long the program belay runs with this argument, in milliseconds. It
+// is the best of several runs. If aboveFloor is true, startTime subtracts the time of a Go
 // program that does nothing. The two programs run alternately.
 func startTime(argument string, runs int, aboveFloor bool) (figure float64, err error) {
 	dir, err := os.MkdirTemp("", "belay-bench-")

@@ -10,7 +10,7 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// A paste that is longer than this is shown as one word, but sent in full.
+// A paste with more lines or bytes than this is shown as one word, but sent in full.
 const (
 	pasteLines = 12
 	pasteBytes = 4000

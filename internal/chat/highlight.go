@@ -12,7 +12,7 @@ type syntax struct {
 	block    string   // what begins and ends a longer comment, separated by a space
 	quotes   string   // what begins and ends a string within a line
 	long     []string // what begins and ends a string of several lines
-	raw      string   // the mark, of quotes and long, in whose strings a backslash is an ordinary character
+	raw      string   // the element of long whose strings treat a backslash as an ordinary character
 	chars    bool     // a single quote is around one character, as in 'x'
 	anyCase  bool     // keywords are also written in capitals
 	words    string   // the keywords, each between spaces
@@ -70,7 +70,7 @@ func syntaxOf(language string) *syntax {
 }
 
 // highlight colours the comments, strings, numbers and keywords of code, and the lines of a
-// diff. Code in other languages stays plain.
+// diff. Code in an unknown language stays plain.
 func highlight(language, code string, c *colours) []span {
 	if l := strings.ToLower(language); l == "diff" || l == "patch" {
 		return highlightDiff(code, c)

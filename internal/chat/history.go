@@ -66,7 +66,8 @@ func (h *history) newer() (string, bool) {
 }
 
 // readHistory reads the newest entries of a history file. Each line is a JSON string. It
-// skips invalid lines, and treats a missing file as empty.
+// skips invalid lines, and treats a missing file as empty. It removes the oldest entries
+// from a file that is too long.
 func readHistory(path string) ([]string, error) {
 	if path == "" {
 		return nil, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/internal/visible"
 )
 
-// deeds says what a hook did, by the kind of its contribution.
+// deeds maps the kind of a hook's contribution to words that say what the hook did.
 var deeds = map[string]string{
 	"deny": "blocked it", "halt": "halted the turn", "ask": "asked for approval", "allow": "approved it",
 	"input": "rewrote the input", "result": "rewrote the result", "prompt": "rewrote the prompt", "answer": "answered instead of the model",

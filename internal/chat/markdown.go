@@ -138,7 +138,7 @@ func (p *page) block(n ast.Node, width int) []line {
 	}
 }
 
-// paragraph renders a paragraph, or the table at its end.
+// paragraph renders a paragraph. If it ends with a table, paragraph renders the table too.
 func (p *page) paragraph(n ast.Node, width int) []line {
 	segments := n.Lines().Sliced(0, n.Lines().Len())
 	rows := make([]string, len(segments))

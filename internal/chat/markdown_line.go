@@ -131,8 +131,8 @@ func (l line) String() string {
 	return b.String()
 }
 
-// clusters calls yield with each character of the spans, as users see characters, and its
-// width.
+// clusters calls yield for each grapheme cluster of the spans, which is what a user sees as
+// one character. It passes the width and the style too.
 func clusters(spans []span, yield func(text string, width int, s style)) {
 	for _, s := range spans {
 		for rest := s.text; rest != ""; {

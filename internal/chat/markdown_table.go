@@ -198,7 +198,7 @@ func rowLines(row [][]span, widths []int, aligns []align) []line {
 	return lines
 }
 
-// padded adds spaces to a cell.
+// padded adds spaces to a cell, up to the width of its column.
 func padded(cell line, width int, side align) line {
 	left, right := 0, max(width-cell.width(), 0)
 	switch side {

@@ -264,8 +264,8 @@ func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// back puts the last queued message back into the input. If none is queued, it shows the
-// previous entry of the history.
+// back puts the last queued message back into an empty input. If the input is not empty, or
+// no message is queued, it shows the previous entry of the history.
 func (m *model) back() {
 	typed := m.editor.text()
 	if n := len(m.queue); n > 0 && typed == "" {
@@ -280,7 +280,8 @@ func (m *model) back() {
 }
 
 // interrupt handles ctrl+c. It aborts the running activity, clears the input, or asks
-// whether to quit. If an abort is already running, it quits at once.
+// whether to quit. It quits if it has just asked. If an abort is already running, it quits
+// at once.
 func (m *model) interrupt() tea.Cmd {
 	m.pressed = m.now
 	switch {

@@ -96,7 +96,7 @@ func final(message *belay.Message) bool {
 	return message.Role == belay.RoleAssistant && len(message.Calls()) == 0 || message.IsCompaction
 }
 
-// greet shows the last messages, and whether a turn is open.
+// greet shows the last messages, the errors of open, and whether a turn is open.
 func (m *model) greet() {
 	m.say(kindText, m.look.dim.Render(short(fmt.Sprintf("session %s · /help lists commands", visible.Clean(m.opening.session)), m.width-1)))
 	if m.opening.more > 0 {

@@ -92,12 +92,12 @@ func (m *model) next() {
 	m.pressed = m.now
 }
 
-// allow approves the first question with a scope.
+// allow answers the first question: it allows the call, with a scope.
 func (m *model) allow(scope belay.ApprovalScope) tea.Cmd {
 	return m.decide(belay.Decision{Allow: true, Scope: scope})
 }
 
-// deny denies the first question.
+// deny answers the first question: it denies the call.
 func (m *model) deny(reason string) tea.Cmd { return m.decide(belay.Decision{Reason: reason}) }
 
 // inWords answers the first question with text. An empty text means no answer.
@@ -105,7 +105,9 @@ func (m *model) inWords(text string) tea.Cmd {
 	return m.decide(belay.Decision{Allow: strings.TrimSpace(text) != "", Reason: strings.TrimSpace(text)})
 }
 
-// allowLike approves the first question with a pattern, unless the pattern is invalid.
+// allowLike answers the first question: it allows the call and all calls that the pattern
+// covers. An empty pattern means the suggested one. If the pattern is invalid, allowLike
+// only shows why.
 func (m *model) allowLike(pattern string) tea.Cmd {
 	advice := &m.desk.waiting[0].advice
 	if pattern == "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// errAborted is the cause of a turn that the user aborted.
+// errAborted is the cause with which the user's abort cancels the context of a turn.
 var errAborted = &abortError{}
 
 type abortError struct{}
@@ -193,8 +193,8 @@ func (r *runner) follow(stream iter.Seq2[belay.Event, error]) error {
 	return failure
 }
 
-// isOpen reports whether the store still has an open turn in this session. This happens
-// when the last commit of the turn failed.
+// isOpen reports whether the store still has an open turn in this session that is not
+// parked. This happens when the last commit of the turn failed.
 func (r *runner) isOpen() bool {
 	if r.chat.opts.Store == nil {
 		return false

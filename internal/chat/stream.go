@@ -57,8 +57,9 @@ func (s *stream) flush() []block {
 	return []block{last}
 }
 
-// cut splits off the first finished block. It returns the block, the rest, and whether
-// there was a finished block.
+// cut splits off the first finished block, or a part of an unfinished block that is too
+// long. It returns what it has split off and the rest, and reports whether there was
+// something to split off.
 func (s *stream) cut() (string, block, bool) {
 	end, fence := boundary(s.raw)
 	if end > 0 {

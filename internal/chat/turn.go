@@ -25,7 +25,7 @@ type stepView struct {
 	thinkFrom time.Time
 }
 
-// work starts an activity.
+// work prepares the view for a new activity.
 func (m *model) work(doing string) {
 	m.number++
 	m.working, m.aborting, m.doing, m.since = true, false, doing, m.now

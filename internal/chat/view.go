@@ -65,7 +65,7 @@ func (m *model) farewell() tea.View {
 	return tea.NewView(m.look.dim.Render(short(m.status(), m.width-1)) + "\n")
 }
 
-// live returns the unfinished thinking and text, and the calls.
+// live returns the last line of the unfinished thinking, the unfinished text and the calls.
 func (m *model) live() []string {
 	var lines []string
 	if thought := m.step.thought.String(); thought != "" {
@@ -117,7 +117,8 @@ func (m *model) queued() []string {
 	return lines
 }
 
-// belowInput returns the completions, or else the status line.
+// belowInput returns the first of these that there is: the completions, the hint that
+// another ctrl+c quits, the status line.
 func (m *model) belowInput() []string {
 	if lines := m.popupView(); lines != nil {
 		return lines

@@ -152,8 +152,8 @@ func (a *app) showApproval(ctx context.Context, store belay.ListStore, approval 
 	return err
 }
 
-// findApproval finds an approval by its id, or by a prefix that only its id has. A pending
-// approval wins over decided ones.
+// findApproval finds an approval by its id, or by a prefix that only its id has. If the
+// prefix matches several approvals and only one of them is pending, it returns that one.
 func findApproval(ctx context.Context, store belay.ListStore, word string) (belay.Approval, error) {
 	if strings.TrimSpace(word) == "" { // for example an unset shell variable: every id has the empty prefix
 		return belay.Approval{}, usage("the id of the approval is empty: `belay approvals list` lists them")

@@ -98,7 +98,7 @@ func (v approver) answer(ctx context.Context, advice *chat.Advice, lines []strin
 	return d, nil
 }
 
-// pattern asks for a pattern until the user gives a valid one.
+// pattern asks for a pattern until the user gives a valid one, or the input ends.
 func (v approver) pattern(ctx context.Context, d belay.Decision, advice *chat.Advice) (belay.Decision, error) {
 	a := v.p.a
 	for {

@@ -205,7 +205,8 @@ func parts(n int, of string, m int, from string) string {
 	return " (" + strings.Join(said, ", ") + ")"
 }
 
-// checkOrder checks that the hooks can be ordered, and prints the hooks that do not run.
+// checkOrder checks that the hooks can be ordered. It prints the hooks that do not run, and
+// warnings about hooks and files.
 func (a *app) checkOrder(ctx context.Context) error {
 	v, err := a.seeHooks(ctx)
 	if err != nil {
@@ -252,7 +253,7 @@ flag. --all also shows the defaults.`,
 	return cmd
 }
 
-// unset returns a default value as one word.
+// unset returns the text of a default value. It replaces an empty value by "all" or "none".
 func unset(path, text string) string {
 	switch {
 	case path == "tools" && text == "null":
@@ -264,7 +265,8 @@ func unset(path, text string) string {
 	}
 }
 
-// showConfig prints one setting per line.
+// showConfig prints one setting per line. If all is false and args is empty, it leaves out
+// settings with their default value.
 func (a *app) showConfig(s *config.Loaded, args []string, all, asJSON bool) error {
 	paths := config.Paths()
 	if len(args) == 1 {

@@ -120,7 +120,7 @@ func lacking(err error) (*belay.MissingToolError, bool) {
 }
 
 // goOnAs makes the settings use the model of the open turn, unless --model names another.
-// It prints a remark if the mode of the turn changes.
+// It prints a remark if the mode of the turn changes, or differs from the settings.
 func (a *app) goOnAs(ctx context.Context, settings *config.Loaded, info *belay.SessionInfo) error {
 	open := info.State.Turn
 	if open == nil {

@@ -139,8 +139,8 @@ func (h *newHook) script() string {
 // calls to production.
 func (h *newHook) guards() bool { return h.phase == belay.ToolPre.Name() }
 
-// commands reports whether the hook is only for the tool shell. The input of shell has a
-// command and no path.
+// commands reports whether the hook is only for calls of the tool "shell". The input of
+// such a call has a command and no path.
 func (h *newHook) commands() bool { return slices.Equal(h.tools, []string{"shell"}) }
 
 // declaration returns the text of the YAML file. The key match has the conditions that
@@ -225,8 +225,7 @@ func (h *newHook) call() (map[string]any, error) {
 	return call, nil
 }
 
-// says returns what exit code 2 means at the phase, and a JSON answer with the same
-// meaning.
+// says returns what exit code 2 means at the phase, and an example of a JSON answer.
 func (h *newHook) says() (exit, object string) {
 	wire, err := phasejson.New(h.phase)
 	switch {

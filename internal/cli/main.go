@@ -61,8 +61,8 @@ func paragraphs(text string) string {
 	return strings.Join(all, "\n\n")
 }
 
-// signals returns a context that the first interrupt cancels. The second interrupt ends the
-// process.
+// signals returns a context that the first interrupt, SIGTERM or SIGHUP cancels. After
+// that, an interrupt or SIGTERM ends the process.
 func (a *app) signals() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	arrived := make(chan os.Signal, 2)

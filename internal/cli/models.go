@@ -133,7 +133,8 @@ func tokensOf(n int) string {
 	return visible.Grouped(n)
 }
 
-// amountOf formats a price with all its decimals, and at least two of them.
+// amountOf formats a price with all its decimals, and at least two of them. It returns "-"
+// for zero.
 func amountOf(price float64) string {
 	if price == 0 {
 		return "-"

@@ -36,7 +36,7 @@ func (a *app) settings() (*config.Loaded, error) {
 }
 
 // look opens the existing store and calls f with it. It does not create a store. If the
-// store cannot be written to, look opens it read-only.
+// disk is full or the store is damaged, look opens it read-only.
 func (a *app) look(ctx context.Context, f func(assembly.Store) error) (err error) {
 	settings, err := a.settings()
 	if err != nil {
@@ -64,7 +64,8 @@ func (e *noStoreError) Error() string {
 }
 
 // findSession finds a session by its id, or by a prefix that only its id has. An empty word
-// means the session that changed last.
+// means the session that changed last. Sessions of subagents do not count, unless word
+// names one of them.
 func findSession(ctx context.Context, store belay.ListStore, word string) (belay.SessionInfo, error) {
 	var found []belay.SessionInfo
 	for info, err := range store.Sessions(ctx, belay.SessionFilter{Prefix: word}) {
@@ -97,8 +98,9 @@ func findSession(ctx context.Context, store belay.ListStore, word string) (belay
 	return belay.SessionInfo{}, fmt.Errorf("there is no session %q%s: `belay sessions` lists them", word, near.Hint(word, all))
 }
 
-// findOpen returns a session with an open turn that no process holds, or else any session.
-// The session that changed last wins.
+// findOpen returns the last changed session that has an open turn and that no process
+// holds. If there is none, it returns the last changed session. Sessions of subagents do
+// not count.
 func findOpen(ctx context.Context, store belay.ListStore) (belay.SessionInfo, error) {
 	for info, err := range store.Sessions(ctx, belay.SessionFilter{Open: true}) {
 		if err != nil {

@@ -98,8 +98,9 @@ func (p *printer) tell(e *belay.Event) {
 	}
 }
 
-// below shows an event of a subagent: its calls, and the messages of hooks. It does not
-// show the subagent's text, because that text is for the parent agent.
+// below shows an event of a subagent: its calls, the decisions about them, and the messages
+// of hooks. It does not show the subagent's text, because that text is for the parent
+// agent.
 func (p *printer) below(e *belay.Event) {
 	switch {
 	case e.Kind == belay.EventHookOutput:

@@ -52,7 +52,8 @@ Conversations are kept in a file of the project and survive a crash.`,
 	return root
 }
 
-// parent completes a command that only has subcommands.
+// parent sets up a command that only has subcommands. Without a subcommand it prints its
+// help.
 func parent(c *cobra.Command) *cobra.Command {
 	c.Args = knownCommand // reject a misspelled subcommand instead of printing the help
 	c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }

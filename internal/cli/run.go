@@ -99,7 +99,7 @@ func complete(cmd *cobra.Command, flag string, words []string) {
 	})
 }
 
-// overruled returns the settings with the flags that override them.
+// overruled loads the settings and overrides them with the flags.
 func (a *app) overruled(cmd *cobra.Command, o *runOptions) (*config.Loaded, error) {
 	settings, err := a.settings()
 	if err != nil {

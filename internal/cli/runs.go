@@ -310,7 +310,8 @@ func runCells(r *hook.Run, now time.Time) []string {
 	return []string{clock(r.Started, now), r.State.String(), r.Phase, name, lasted, strings.Join(words, " ")}
 }
 
-// follow prints new records, except those that are already listed.
+// follow prints new records for which shown reports true, except those that are already
+// listed with the same state.
 func (v *runsView) follow(ctx context.Context, coming <-chan followed, shown func(*hook.Run) bool) error {
 	for f := range coming {
 		r := f.run

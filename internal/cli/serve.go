@@ -56,7 +56,8 @@ SIGTERM or Ctrl-C: it takes no new turns, hands over running turns at the end of
 	return cmd
 }
 
-// settings returns the settings with the flags of the command.
+// settings loads the settings and overrides them with the flags of the command. It also
+// checks the values of --grace and --takeover.
 func (o *serveOptions) settings(a *app, cmd *cobra.Command) (*config.Loaded, error) {
 	settings, err := a.overruled(cmd, &o.run)
 	if err != nil {

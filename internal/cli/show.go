@@ -114,7 +114,8 @@ func (t *transcript) head(info belay.SessionInfo) {
 	t.linef("%s", t.s.bold(line))
 }
 
-// whyEnded returns why the last turn ended, or "" if a turn is open.
+// whyEnded returns why the last turn ended. It returns "" if the turn ended normally, or if
+// a turn is open.
 func whyEnded(info belay.SessionInfo) string {
 	e := info.State.Ending
 	if e == nil || info.State.Turn != nil {
@@ -143,7 +144,8 @@ func (t *transcript) foot(info belay.SessionInfo) {
 	}
 }
 
-// unanswered prints the state of calls that have no results yet.
+// unanswered prints the state or the result of each call in the last message. The
+// transcript does not have a message with their results yet.
 func (t *transcript) unanswered(ctx context.Context, store assembly.Store, last *belay.Message) error {
 	var exported bytes.Buffer
 	if err := store.Export(ctx, &exported, t.session); err != nil {

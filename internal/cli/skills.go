@@ -65,7 +65,8 @@ func (a *app) listSkillsCommand() *cobra.Command {
 	return cmd
 }
 
-// waysIn returns how a skill can enter a conversation, apart from /NAME.
+// waysIn returns how a skill can enter a conversation, apart from /NAME. It also says if
+// users cannot type /NAME.
 func waysIn(s *skill.Skill) string {
 	var ways []string
 	if !s.Hidden && !s.UserOnly {

@@ -212,8 +212,9 @@ func (a *app) prune(ctx context.Context, store *sqlite.Store, keep sqlite.Retent
 	return err
 }
 
-// rehearsal returns a function that prunes a copy of the store. In the copy no session is
-// in use. So the result leaves out the sessions that are in use in the real store.
+// rehearsal returns a function that prunes a copy of the store. In the copy no session is in
+// use, so the copy loses sessions that the real store would keep. The function leaves those
+// sessions out of its result.
 func rehearsal(store *sqlite.Store) func(context.Context, sqlite.Retention) (sqlite.Pruned, error) {
 	return func(ctx context.Context, keep sqlite.Retention) (did sqlite.Pruned, err error) {
 		dir, err := os.MkdirTemp("", "belay-prune-*")

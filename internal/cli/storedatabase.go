@@ -12,7 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// pruneDatabase removes old sessions from a PostgreSQL store.
+// pruneDatabase removes old sessions from a PostgreSQL store. If dry is true, it only
+// prints what it would remove.
 func (a *app) pruneDatabase(ctx context.Context, store *postgres.Store, r config.Retention, keep int, dry, asJSON bool) error {
 	if r.Age == 0 {
 		return usage("a database is pruned by age: pass --older-than, or set retention.age in %s", config.Name)

@@ -105,7 +105,7 @@ func (a *app) trustable(s *config.Loaded, args []string, strict bool) (*space.Sp
 	return loaded, nil
 }
 
-// findSpace finds the directory of a space by its id, or by its path.
+// findSpace finds the directory of a space by its id, its path or its own name.
 func findSpace(s *config.Loaded, word string) (string, error) {
 	list, err := assembly.ReadRegistry(s)
 	if err != nil {

@@ -36,8 +36,8 @@ func (w *work) open(ctx context.Context, a *app) error {
 }
 
 // begin opens the store and makes an agent: the declared agent, the agent of the session,
-// or the agent that the settings describe. A nil approver means that nobody can answer
-// questions.
+// or the agent that the settings describe. It also starts the agent's background jobs. A
+// nil approver means that nobody can answer questions.
 func (a *app) begin(ctx context.Context, settings *config.Loaded, o *runOptions, approver belay.Approver) (*work, error) {
 	w := &work{Assembled: &assembly.Assembled{Settings: settings, Abandons: o.abandons}}
 	if err := w.TakeDeclared(o.agent); err != nil {
@@ -67,8 +67,9 @@ func (a *app) beginNew(ctx context.Context, w *work, _ *runOptions) (model belay
 	return model, w.open(ctx, a)
 }
 
-// beginOld opens the store and finds the existing session. It returns the model of the open
-// turn, or else the model of the session.
+// beginOld opens the store and finds the existing session. It returns the model of the
+// settings. Before, goOnAs and heedKept may have set it to the model of the open turn or of
+// the session. To abandon a turn, it returns a model that gives no answers.
 func (a *app) beginOld(ctx context.Context, w *work, o *runOptions) (model belay.Model, err error) { //nolint:ireturn // see openModel
 	if err := missingStore(w.Settings); err != nil {
 		return nil, err

@@ -186,7 +186,7 @@ func (a *app) serve(cmd *cobra.Command, o *workerOptions) (err error) {
 }
 
 // openHost opens the host that makes the worker's agents. The host runs no background jobs,
-// because the worker does. A model replaces the one of the settings, if it is not nil.
+// because the worker runs them. If model is not nil, it replaces the model of the settings.
 func (a *app) openHost(ctx context.Context, cmd *cobra.Command, o *runOptions, store belay.Store, model belay.Model) (*host.Host, error) {
 	opts := &host.Options{
 		Dir: a.dir, UserDir: a.userDir, Environ: a.environ, MCP: a.mcp, Hooks: a.hooks, Store: store, Model: model, NoJobs: true,
@@ -251,8 +251,8 @@ func (l *leftTurns) count() int {
 	return len(l.sessions)
 }
 
-// untilIdle returns when no job is left and no turn is due. It ignores turns that are left
-// to other workers.
+// untilIdle returns when no job is left, and no turn is due or running. It ignores due turns
+// that are left to other workers.
 func (a *app) untilIdle(ctx context.Context, store assembly.Store, others *leftTurns) {
 	often := time.NewTicker(idlePoll)
 	defer often.Stop()

@@ -25,7 +25,7 @@ var searchNotes = belay.NewTool("search_notes", "Searches the user's notes.",
 				found = append(found, note)
 			}
 		}
-		return found, nil // the model is sent it as JSON
+		return found, nil // the model gets it as JSON
 	}, nil)
 
 // docs:end tool

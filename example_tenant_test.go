@@ -24,7 +24,8 @@ func tenantOf(ctx context.Context) (string, error) {
 	return tenant, nil
 }
 
-// orders reads the tenant from the context. The model cannot choose it: it is not part of the input.
+// orders reads the tenant from the context. The model cannot choose the tenant, because it is
+// not part of the input.
 var orders = belay.NewTool("orders", "Lists the open orders.", func(ctx context.Context, _ struct{}) (string, error) {
 	tenant, err := tenantOf(ctx)
 	if err != nil {

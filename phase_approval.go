@@ -120,7 +120,7 @@ type approvalOutcome struct {
 	Hash     string    `json:"hash" jsonschema:"identifies the final input and where its paths lead"`
 	Decision string    `json:"decision" jsonschema:"allow or deny"`
 	Scope    ScopeKind `json:"scope,omitempty" jsonschema:"the scope of the approval: session or pattern; without it, this call only"`
-	By       string    `json:"by" jsonschema:"who decided: a person, a hook, an expiry or a cancel"`
+	By       string    `json:"by" jsonschema:"who decided: a person, a hook, belay, expiry or cancel"`
 	Reason   string    `json:"reason,omitempty" jsonschema:"why"`
 	soFar
 }

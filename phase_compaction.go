@@ -11,8 +11,8 @@ type CompactionAhead struct{ input[compactionAhead] }
 
 type compactionAhead struct {
 	Trigger  string `json:"trigger" jsonschema:"window, forced or too_long"`
-	Messages int    `json:"messages" jsonschema:"how many messages will be summarized"`
-	Tokens   int    `json:"tokens" jsonschema:"how many tokens the messages have"`
+	Messages int    `json:"messages" jsonschema:"how many messages the context has"`
+	Tokens   int    `json:"tokens" jsonschema:"how many tokens the context has, as an estimate"`
 	Window   int    `json:"window" jsonschema:"the model's window, in tokens"`
 	soFar
 }

@@ -8,8 +8,8 @@ type ModelRequest struct{ input[modelRequest] }
 type modelRequest struct {
 	Model    string `json:"model" jsonschema:"the model's name"`
 	Attempt  int    `json:"attempt" jsonschema:"counted from 1; retries count up"`
-	Messages int    `json:"messages" jsonschema:"how many messages are sent"`
-	Tools    int    `json:"tools" jsonschema:"how many tools are advertised"`
+	Messages int    `json:"messages" jsonschema:"how many messages the request has, without its reminders"`
+	Tools    int    `json:"tools" jsonschema:"how many tools the request declares"`
 	soFar
 }
 

@@ -157,12 +157,12 @@ func (t *turn) refuseToPark(c *call) error {
 	case c.result != nil || c.state != CallParked:
 		return nil
 	case c.approval == nil || c.approval.Decided != nil: // its tool parked it
-		c.answer(Failed(ClassFailed, "The tool parked its call, and a call of a directive cannot be parked."))
-		return fmt.Errorf("the tool waits for %q, and a directive cannot be parked: let the model call it", c.Wait)
+		c.answer(Failed(ClassFailed, "The tool parked its call, and a call of a directive or an extension cannot be parked."))
+		return fmt.Errorf("the tool waits for %q, and a call of a directive or an extension cannot be parked: let the model call it", c.Wait)
 	case t.asking().agent.opts.OnAsk != AskWait:
 		asks := c.approval
-		t.decidedUnasked(c, Decision{By: "belay", Reason: "a directive cannot be parked until somebody approves the call"})
-		return fmt.Errorf("%s asks for approval (%s), and this agent parks turns until somebody approves: a directive cannot be parked. Set Options.OnAsk to AskWait, or let the model make the call", asks.By, asks.Reason)
+		t.decidedUnasked(c, Decision{By: "belay", Reason: "a call of a directive or an extension cannot be parked until somebody approves it"})
+		return fmt.Errorf("%s asks for approval (%s), and this agent parks turns until somebody approves: a call of a directive or an extension cannot be parked. Set Options.OnAsk to AskWait, or let the model make the call", asks.By, asks.Reason)
 	default:
 		return nil
 	}

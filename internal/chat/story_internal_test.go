@@ -23,9 +23,7 @@ func TestMain(m *testing.M) {
 	}
 	goleak.VerifyTestMain(m,
 		// teatest starts a goroutine that waits for an interrupt and never ends.
-		goleak.IgnoreTopFunction("github.com/charmbracelet/x/exp/teatest/v2.NewTestModel.func2"),
-		// The regexp2 library is no longer a dependency, so this line has no effect.
-		goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"))
+		goleak.IgnoreTopFunction("github.com/charmbracelet/x/exp/teatest/v2.NewTestModel.func2"))
 }
 
 // program runs a chat with a scripted model.

@@ -114,7 +114,7 @@ func (g *guard) check(host string, addr netip.Addr) error {
 	case slices.Contains(g.proxies, host):
 		return nil
 	case refused(addr):
-		return fmt.Errorf("%s resolves to %s, a link-local, multicast or metadata address: Belay never connects to such an address", host, addr)
+		return fmt.Errorf("%s leads to %s, a link-local, multicast, metadata or unspecified address: Belay never connects to such an address", host, addr)
 	case host == "localhost":
 		if !addr.IsLoopback() {
 			return fmt.Errorf("localhost resolves to %s, which is not this machine", addr)

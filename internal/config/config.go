@@ -145,7 +145,7 @@ func fields() []field {
 		{path: "mode", value: func(c *Config) any { return &c.Mode }, check: func(c *Config) error { return oneOf(c.Mode, ModeNames()) }, looser: looserMode},
 		{path: "store", value: func(c *Config) any { return &c.Store }},
 		{path: "instructions", value: func(c *Config) any { return &c.Instructions }},
-		{path: "tools", value: func(c *Config) any { return &c.Tools }},
+		{path: "tools", value: func(c *Config) any { return &c.Tools }, looser: looserTools},
 		{path: "limits.steps", value: func(c *Config) any { return &c.Limits.Steps }},
 		{path: "limits.parallel", value: func(c *Config) any { return &c.Limits.Parallel }},
 		{path: "limits.result_characters", value: func(c *Config) any { return &c.Limits.ResultCharacters }},
@@ -156,7 +156,9 @@ func fields() []field {
 		{path: "budget.turn_cost", value: func(c *Config) any { return &c.Budget.TurnCost }, looser: looserNumber(func(c *Config) float64 { return c.Budget.TurnCost })},
 		{path: "budget.session_tokens", value: func(c *Config) any { return &c.Budget.SessionTokens }, looser: looserNumber(func(c *Config) float64 { return float64(c.Budget.SessionTokens) })},
 		{path: "budget.session_cost", value: func(c *Config) any { return &c.Budget.SessionCost }, looser: looserNumber(func(c *Config) float64 { return c.Budget.SessionCost })},
-		{path: "approvals.on_ask", value: func(c *Config) any { return &c.Approvals.OnAsk }, check: func(c *Config) error { return oneOf(c.Approvals.OnAsk, []string{"wait", "park", "deny"}) }},
+		{path: "approvals.on_ask", value: func(c *Config) any { return &c.Approvals.OnAsk }, check: func(c *Config) error { return oneOf(c.Approvals.OnAsk, []string{"wait", "park", "deny"}) }, looser: func(project, user *Config) bool {
+			return user.Approvals.OnAsk == "deny" && project.Approvals.OnAsk != "deny"
+		}},
 		{path: "approvals.expiry", value: func(c *Config) any { return &c.Approvals.Expiry }},
 		{path: "retention.age", value: func(c *Config) any { return &c.Retention.Age }},
 		{path: "retention.size", value: func(c *Config) any { return &c.Retention.Size }},
@@ -336,6 +338,12 @@ func looserNumber(of func(*Config) float64) func(project, user *Config) bool {
 	return func(project, user *Config) bool {
 		return of(user) > 0 && (of(project) > of(user) || of(project) == 0)
 	}
+}
+
+// looserTools reports whether a project has a tool that the user's list leaves out. An empty
+// list means all tools.
+func looserTools(project, user *Config) bool {
+	return len(user.Tools) > 0 && (len(project.Tools) == 0 || slices.ContainsFunc(project.Tools, func(name string) bool { return !slices.Contains(user.Tools, name) }))
 }
 
 // absolute returns an absolute path. A relative path starts at the directory from.

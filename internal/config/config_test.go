@@ -294,6 +294,8 @@ func TestMistakes(t *testing.T) {
 		{"a mode that asks less and does more is looser", "", "mode: unattended\n", []string{"stricter but not looser"}},
 		{"a project lowers a budget", "budget: {turn_cost: 2}\n", "budget: {turn_cost: 1}\n", nil},
 		{"a project sets a budget where there is none", "", "budget: {turn_cost: 100}\n", nil},
+		{"a project does not add a tool", "tools: [read]\n", "tools: [read, shell]\n", []string{"tools: a project may make this setting stricter but not looser"}},
+		{"a project does not ask where the user denies", "approvals: {on_ask: deny}\n", "approvals: {on_ask: park}\n", []string{"approvals.on_ask: a project may make this setting stricter but not looser"}},
 		{"a project does not raise a budget", "budget: {turn_cost: 2}\n", "budget: {turn_cost: 3}\n", []string{"budget.turn_cost: a project may make this setting stricter but not looser"}},
 		{"a project does not lift a budget", "budget: {session_tokens: 2}\n", "budget: {session_tokens: 0}\n", []string{"budget.session_tokens: a project may make this setting stricter but not looser"}},
 		{"a project does not say where keys are and go", "", "mode: strict\nproviders:\n  openai: {url: \"http://127.0.0.1:1\"}\n", []string{"belay.yaml:2: providers: a project cannot decide where keys are stored and which servers get them: put it into the user's belay.yaml"}},

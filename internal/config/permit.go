@@ -179,7 +179,11 @@ func (r *reading) where(node ast.Node) string {
 	if r.kind == "project" {
 		return fmt.Sprintf("%s:%d", Name, lineOf(node))
 	}
-	return fmt.Sprintf("the user's %s:%d", Name, lineOf(node))
+	owner := "user"
+	if r.kind == "system" {
+		owner = "machine"
+	}
+	return fmt.Sprintf("the %s's %s:%d", owner, Name, lineOf(node))
 }
 
 func (r *reading) rules(node ast.Node) []permit.Rule {

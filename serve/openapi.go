@@ -14,7 +14,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/typeschema"
 )
 
 // object is a JSON object of the OpenAPI document. Its keys are sorted, so that the document
@@ -163,7 +162,7 @@ func (d *document) component(t reflect.Type) (object, error) {
 	if _, known := d.schemas[name]; known {
 		return reference, nil
 	}
-	described, err := typeschema.For(t)
+	described, err := typeOf(t)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t, err)
 	}

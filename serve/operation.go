@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/belay-run/belay/hook/codes"
@@ -92,7 +93,7 @@ type none struct{}
 // test finds.
 func (o *operation) describe(in reflect.Type) {
 	o.in = in
-	described, err := typeschema.For(in)
+	described, err := typeOf(in)
 	if err != nil {
 		panic(fmt.Sprintf("serve: operation %s: %v", o.id, err))
 	}
@@ -100,6 +101,21 @@ func (o *operation) describe(in reflect.Type) {
 	if o.status == 0 {
 		o.status = http.StatusOK
 	}
+}
+
+// types caches schemas, because making the schema of a type takes up to a millisecond.
+var types sync.Map // of reflect.Type to *typeschema.Type
+
+// typeOf returns the schema of a type.
+func typeOf(t reflect.Type) (*typeschema.Type, error) {
+	if known, ok := types.Load(t); ok {
+		return known.(*typeschema.Type), nil //nolint:forcetypeassert // types holds nothing else
+	}
+	described, err := typeschema.For(t)
+	if err == nil {
+		types.Store(t, described)
+	}
+	return described, err //nolint:wrapcheck // the callers add context
 }
 
 // A place says where a field of the input is.

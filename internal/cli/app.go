@@ -26,7 +26,7 @@ type app struct {
 	onOut, onErr style
 	width        int
 
-	dir, store string
+	dir, store, server string
 	debug      bool
 	mcp        []string // files that declare MCP servers
 

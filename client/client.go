@@ -22,8 +22,9 @@ import (
 // Options are the settings of a Client.
 type Options struct {
 	// HTTP sends the requests. Set it to use your own proxy or certificates. It must have no
-	// Timeout, because streams stay open. Defaults to a client that follows no redirects, so
-	// that the token is sent to this server only.
+	// Timeout, because streams stay open. If it has no CheckRedirect, it follows no redirects,
+	// so that the token is sent to this server only. Defaults to a client with the settings of
+	// http.DefaultClient.
 	HTTP *http.Client
 	// Reconnect is how long a stream tries to connect again after its connection is lost.
 	// Then the stream ends with an error. Defaults to one minute.
@@ -34,7 +35,7 @@ type Options struct {
 type Client struct {
 	base      string // without a slash at the end
 	token     string
-	http      *http.Client
+	http      http.Client
 	reconnect time.Duration
 }
 
@@ -67,10 +68,13 @@ func New(address, token string, opts *Options) (*Client, error) {
 	}
 	c := &Client{base: strings.TrimRight(u.String(), "/"), token: token, reconnect: time.Minute}
 	if opts != nil {
-		c.http, c.reconnect = opts.HTTP, cmp.Or(opts.Reconnect, c.reconnect)
+		c.reconnect = cmp.Or(opts.Reconnect, c.reconnect)
+		if opts.HTTP != nil {
+			c.http = *opts.HTTP
+		}
 	}
-	if c.http == nil {
-		c.http = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	if c.http.CheckRedirect == nil {
+		c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	}
 	return c, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/hook/codes"

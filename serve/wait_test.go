@@ -89,7 +89,7 @@ func TestWaitReturnsTheStartedTurn(t *testing.T) {
 	t.Run("a hook blocks it before its message is stored", func(t *testing.T) {
 		t.Parallel()
 		w := newLateWorld(t, map[string]string{
-			".belay/hooks/quiet.yaml": "hooks:\n  - {id: quiet, phase: user.prompt.submit, match: {when: 'prompt == \"forbidden\"'}, action: {deny: do not say this}}\n",
+			".belay/hooks/quiet.yaml": "hooks:\n  - {id: quiet, phase: user.prompt.submit, match: {when: 'input.text == \"forbidden\"'}, action: {deny: do not say this}}\n",
 		})
 		id := w.newSession()
 		w.turn("admin", id, "first")
@@ -119,8 +119,8 @@ func TestAfterSkipsTheTurnBefore(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil || kinds[0] != string(belay.EventTurnStart) {
-		t.Errorf("the events are %q, %v", kinds, err)
+	if err != nil || kinds[0] != string(belay.EventTurnStart) || s.After != "2-end-1-end_turn" {
+		t.Errorf("the events after %q are %q, %v", s.After, kinds, err)
 	}
 	var now struct {
 		Position string `json:"position"`

@@ -106,6 +106,9 @@ func (a *app) overruled(cmd *cobra.Command, o *runOptions) (*config.Loaded, erro
 		return nil, err
 	}
 	for _, f := range settingFlags {
+		if settings.Server != "" && f.path == "model" && slices.Contains(onServers, cmd.Name()) {
+			continue // the server knows its models
+		}
 		if cmd.Flags().Changed(f.name) {
 			if err := settings.Override(f.path, f.name, *o.settings[f.path]); err != nil {
 				return nil, usage("%w", err)

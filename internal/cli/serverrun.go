@@ -31,13 +31,13 @@ func (a *app) checkServerFlags(cmd *cobra.Command) error {
 	return nil
 }
 
-// serverModel returns the value of --model, or "". The setting model is for turns of this
-// machine.
-func serverModel(settings *config.Loaded) string {
-	if settings.From("model").Kind != "flag" {
-		return ""
+// serverModel returns the model that --model names, and the flag for a suggested command. Both
+// are empty without the flag: the setting model is for turns of this machine.
+func serverModel(o *runOptions) (model, flag string) {
+	if model = *o.settings["model"]; model != "" {
+		flag = " --model " + quoted(model)
 	}
-	return settings.Model
+	return model, flag
 }
 
 // runAtServer runs or resumes a turn on a server. task is empty to resume.
@@ -54,7 +54,9 @@ func (a *app) runAtServer(cmd *cobra.Command, settings *config.Loaded, o *runOpt
 		if o.abandons {
 			return a.abandonAtServer(ctx, s, found)
 		}
-		s.model = serverModel(settings)
+		var flag string
+		s.model, flag = serverModel(o)
+		s.fresh = !o.goOn && o.session == ""
 		p := newPrinter(a)
 		if a.inTerminal && a.errTerminal {
 			s.approver = toolbox.Answering(who(), terminalAsker{p}, approver{p, s.advise})
@@ -64,7 +66,7 @@ func (a *app) runAtServer(cmd *cobra.Command, settings *config.Loaded, o *runOpt
 			return err
 		}
 		end, err := a.follow(stream, p, o)
-		end.model, end.shown, end.remote = modelFlag(settings), p.shown, true
+		end.model, end.shown, end.remote = flag, p.shown, true
 		return a.outcome(end, err)
 	})
 }
@@ -121,7 +123,8 @@ func (a *app) chatAtServer(cmd *cobra.Command, settings *config.Loaded, o *runOp
 		if err != nil {
 			return err
 		}
-		s.model = serverModel(settings)
+		var flag string
+		s.model, flag = serverModel(o)
 		talk := chat.New(&chat.Options{
 			History: filepath.Join(settings.Home(), "history"),
 			Store:   s, Model: cmp.Or(s.model, found.Model), Person: who(), Advise: s.advise,
@@ -133,7 +136,7 @@ func (a *app) chatAtServer(cmd *cobra.Command, settings *config.Loaded, o *runOp
 		if cause := context.Cause(ctx); cause != nil {
 			return fmt.Errorf("chat: %w", cause)
 		}
-		a.remarkf("%s", a.onErr.dim("session "+s.id+"; to continue: belay chat --session "+s.id+modelFlag(settings)+a.serverFlag()))
+		a.remarkf("%s", a.onErr.dim("session "+s.id+"; to continue: belay chat --session "+s.id+flag+a.serverFlag()))
 		return nil
 	})
 }

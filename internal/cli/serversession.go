@@ -20,6 +20,7 @@ type serverSession struct {
 	c     *serverClient
 	id    string
 	model string // for the turns of this command; empty: the session's own
+	fresh bool   // this command has created the session for one turn
 	// approver asks the person at the terminal. It is nil if there is none.
 	approver belay.Approver
 
@@ -151,6 +152,9 @@ func (s *serverSession) Run(ctx context.Context, text string, _ ...belay.Part) i
 			return
 		}
 		started, err := s.c.StartTurn(ctx, api.StartTurn{Session: s.id, Text: text, Model: s.model})
+		if _, rejected := errors.AsType[*api.Problem](err); rejected && s.fresh {
+			_ = s.c.DeleteSession(ctx, s.id) // ignore errors: the token may lack the role, and an empty session does no harm
+		}
 		if err != nil {
 			yield(belay.Event{}, err)
 			return

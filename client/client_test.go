@@ -227,8 +227,14 @@ func TestRequestsAreEncoded(t *testing.T) {
 		func() error { _, err := c.ListSessions(ctx, api.ListSessions{}); return err },
 		func() error { _, err := c.ReadSession(ctx, "parent/a b?c#d"); return err },
 		func() error { _, err := c.StartTurn(ctx, api.StartTurn{Session: "a/b", Text: "hi"}); return err },
-		func() error { _, err := c.DecideApproval(ctx, api.DecideApproval{Approval: "ap-1", Hash: "h"}); return err },
-		func() error { _, err := c.UpdateSession(ctx, api.UpdateSession{Session: "s", Title: &text}); return err },
+		func() error {
+			_, err := c.DecideApproval(ctx, api.DecideApproval{Approval: "ap-1", Hash: "h"})
+			return err
+		},
+		func() error {
+			_, err := c.UpdateSession(ctx, api.UpdateSession{Session: "s", Title: &text})
+			return err
+		},
 		func() error { _, err := c.ForkSession(ctx, api.ForkSession{Session: "s"}); return err },
 	} {
 		if err := call(); err != nil {

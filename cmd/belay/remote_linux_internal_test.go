@@ -3,6 +3,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,10 +15,40 @@ import (
 // serveProject starts "belay serve" in a directory, and returns its address.
 func serveProject(t *testing.T, dir, script string) string {
 	t.Helper()
-	c := start(t, dir, "serve", "--listen", "127.0.0.1:0", "--mode", "strict", "--model", "scripted/"+script)
+	_, url := serveAt(t, dir, "127.0.0.1:0", script)
+	return url
+}
+
+// serveAt starts "belay serve" at an address.
+func serveAt(t *testing.T, dir, listen, script string) (server *child, url string) {
+	t.Helper()
+	c := start(t, dir, "serve", "--listen", listen, "--mode", "strict", "--model", "scripted/"+script)
 	_, rest, _ := strings.Cut(c.await(c.stderr, "http://"), "http://")
 	c.await(c.stderr, "your token is in ")
-	return "http://" + strings.TrimSpace(rest)
+	return c, "http://" + strings.TrimSpace(rest)
+}
+
+// If the server is killed in the middle of a turn and started again, "belay run" connects again.
+// It shows the rest of the turn, and nothing twice.
+//
+// SPEC V-03, V-04, V-07
+func TestRunAtAServerThatIsKilled(t *testing.T) {
+	t.Parallel()
+	dir := project(t, map[string]string{"s.yaml": hangs})
+	server, url := serveAt(t, dir, "127.0.0.1:0", "s.yaml")
+	c := start(t, dir, "--server", url, "run", "--as", "first", "a task")
+	c.await(c.stderr, "  list")
+	server.signal(syscall.SIGKILL)
+	server.ended()
+	put(t, dir, "s.yaml", goesOn)
+	serveAt(t, dir, strings.TrimPrefix(url, "http://"), "s.yaml")
+	out, err := io.ReadAll(c.stdout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rest, code := c.ended(); code != 0 || string(out) != "Let me look.\nI have looked.\n" {
+		t.Errorf("exit code %d, %q, %s", code, out, rest)
+	}
 }
 
 // "belay run" with a server asks the person at the terminal, sends the decisions, and shows how

@@ -27,8 +27,8 @@ type app struct {
 	width        int
 
 	dir, store, server string
-	debug      bool
-	mcp        []string // files that declare MCP servers
+	debug              bool
+	mcp                []string // files that declare MCP servers
 
 	// userDir and environ replace the user's settings directory and the process
 	// environment. Tests set them; otherwise they are empty.

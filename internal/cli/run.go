@@ -292,7 +292,7 @@ type ended struct {
 	session string
 	model   string // see modelFlag
 	took    time.Duration
-	remote  bool // a server ran the turn
+	remote  bool                        // a server ran the turn
 	shown   func(*hook.Diagnostic) bool // reports whether the printer already showed a diagnostic
 	left    leftover
 }

@@ -223,7 +223,7 @@ func (s *serverSession) waits(ctx context.Context) ([]belay.Question, error) {
 // advise returns what the approval question shows about a call. The server checks patterns.
 func (s *serverSession) advise(ctx context.Context, q belay.Question) chat.Advice {
 	advice := chat.Advice{Check: func(string) error { return nil }}
-	id, _, _ := strings.Cut(q.ID, "#") // see serverTurn.askOne
+	id, _, _ := strings.Cut(q.ID, "#")                                          // see serverTurn.askOne
 	if one, err := s.c.ReadApproval(ctx, id); err == nil && one.Advice != nil { // the question is clear without it
 		advice.Reach, advice.Run, advice.Pattern = one.Advice.Reach, one.Advice.Run, one.Advice.Pattern
 	}

@@ -147,7 +147,7 @@ providers:
 		Skills:  config.Skills{EnforceAllowedTools: true},
 		Serve:   config.Serve{Listen: "0.0.0.0:80", Hosts: []string{"belay.example.com"}, TrustProxy: true, MaxBody: 2_000_000, Connections: 9},
 		Server:  "https://belay.example.com", TokenFile: filepath.Join(home, "token"),
-		Hooks:   config.Hooks{Disable: []string{"project/slow"}, WebhookAllowlist: []string{"hooks.example.com"}, NoPreviews: true},
+		Hooks: config.Hooks{Disable: []string{"project/slow"}, WebhookAllowlist: []string{"hooks.example.com"}, NoPreviews: true},
 		Providers: map[string]config.Provider{
 			"anthropic": {URL: "http://127.0.0.1:8080", KeyFile: filepath.Join(o.UserDir, "belay", "key"), Tuning: config.Tuning{Thinking: config.Adaptive}},
 			"work": {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/host"
 	"github.com/belay-run/belay/internal/inspect"
 )
 
@@ -194,8 +195,20 @@ func listAgents(ctx context.Context, s *Server, q *request, _ *noInput) (agentLi
 	return agentList{orEmpty(all)}, err
 }
 
-func listModels(_ context.Context, s *Server, _ *request, _ *noInput) (*inspect.Models, error) {
-	return s.project.Models()
+func listModels(ctx context.Context, s *Server, _ *request, _ *noInput) (modelList, error) {
+	out := modelList{Object: "list", Data: []openAIModel{{ID: host.Main, Object: "model", OwnedBy: "belay"}}}
+	models, err := s.project.Models()
+	if err != nil {
+		return out, err
+	}
+	out.Models = *models
+	agents, err := s.project.Agents(ctx)
+	for i := range agents {
+		if len(agents[i].Mistakes) == 0 {
+			out.Data = append(out.Data, openAIModel{ID: agents[i].Name, Object: "model", OwnedBy: "belay"})
+		}
+	}
+	return out, err
 }
 
 type usageIn struct {

@@ -116,6 +116,7 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { sendJSON(w, http.StatusOK, health{"ok"}) })
 	mux.HandleFunc("GET /readyz", s.ready)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { notFound("resource", r.URL.Path).send(w) })
 	mux.HandleFunc("GET /v1/openapi.json", static("application/json", openAPI))
 	mux.HandleFunc("GET /v1/docs", static("text/html; charset=utf-8", referencePage))
 	mux.HandleFunc("GET /v1/docs.css", static("text/css; charset=utf-8", referenceStyle))
@@ -132,8 +133,7 @@ func (s *Server) Handler() http.Handler {
 			problem(http.StatusMethodNotAllowed, codeNotFound, "this address allows only %s", strings.Join(allowed, " and ")).send(w)
 		})
 	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { notFound("resource", r.URL.Path).send(w) })
-	return s.guard(mux)
+	return openAIErrors(s.guard(mux))
 }
 
 // serve runs one operation.

@@ -89,13 +89,24 @@ func startTurn(ctx context.Context, s *Server, q *request, in *startTurnIn) (sta
 	out := startedTurn{ID: turn.ID, Session: info.ID, Agent: agent, After: fmt.Sprint(info.Last)}
 	if in.Wait == "end" {
 		_ = http.NewResponseController(q.w).SetWriteDeadline(time.Time{}) // the turn may take long
-		out.Result, err = s.await(ctx, info.ID, turn.ID, out.After)
+		out.Result, err = s.follow(ctx, &followed{session: info.ID, queued: turn.ID, after: out.After})
 	}
 	return out, err
 }
 
-// await waits for the end of a queued turn. It returns nil if the server stops before.
-func (s *Server) await(ctx context.Context, session, queued, after string) (*turnResult, error) {
+// followed is a queued turn that a client waits for.
+type followed struct {
+	session, queued string
+	after           string // the position from which its events are read
+	turn            string // the id of the turn, if it has begun before that position
+	// see gets the events of the turn, and nil when events that are not stored were lost. It may
+	// be nil.
+	see func(*belay.Event)
+}
+
+// follow waits until a queued turn has ended or is parked. It returns nil if the server stops
+// before.
+func (s *Server) follow(ctx context.Context, f *followed) (*turnResult, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() { // ends with this function
@@ -105,19 +116,26 @@ func (s *Server) await(ctx context.Context, session, queued, after string) (*tur
 		case <-ctx.Done():
 		}
 	}()
-	mine, text := "", ""
+	mine, text := f.turn, ""
 	var usage belay.Usage
-	for e, err := range s.host.Watch(ctx, &belay.WatchOptions{Session: session, After: after}) {
+	for e, err := range s.host.Watch(ctx, &belay.WatchOptions{Session: f.session, After: f.after}) {
 		if _, missed := errors.AsType[*belay.MissedError](err); missed {
+			if f.see != nil {
+				f.see(nil)
+			}
 			continue // only deltas are dropped: stored events come from the store
 		}
 		if err != nil {
 			return nil, err
 		}
+		if e.Kind == belay.EventTurnStart && e.Depth == 0 && e.Message != nil && e.Message.Queued == f.queued {
+			mine = e.Turn
+		}
+		if f.see != nil && mine != "" && e.Turn == mine {
+			f.see(&e)
+		}
 		switch {
 		case e.Depth > 0: // of a subagent
-		case e.Kind == belay.EventTurnStart && e.Message != nil && e.Message.Queued == queued:
-			mine = e.Turn
 		case e.Kind == belay.EventTurnStart && e.Message != nil && mine != "" && e.Turn != mine: // a later turn has begun
 			return &turnResult{Turn: mine, Text: text, Usage: usage}, nil
 		case e.Kind == belay.EventModelResponse && mine != "" && e.Turn == mine && e.Message != nil:
@@ -125,7 +143,7 @@ func (s *Server) await(ctx context.Context, session, queued, after string) (*tur
 			if e.Message.Usage != nil {
 				usage = addUsage(usage, *e.Message.Usage)
 			}
-		case e.Kind == belay.EventTurnEnd && (mine != "" && e.Turn == mine || mine == "" && s.isOver(ctx, session, queued)):
+		case e.Kind == belay.EventTurnEnd && (mine != "" && e.Turn == mine || mine == "" && s.isOver(ctx, f.session, f.queued)):
 			r := &turnResult{Turn: e.Turn, Reason: e.End.Reason, Text: cmp.Or(e.End.Text, text), Steps: e.End.Steps, Usage: e.End.Usage, By: e.End.By, Why: e.End.Why}
 			if r.Usage == (belay.Usage{}) {
 				r.Usage = usage
@@ -237,5 +255,11 @@ func resumeTurn(ctx context.Context, s *Server, q *request, in *sessionIn) (insp
 	return readSession(ctx, s, q, in)
 }
 
-// by returns the name of the token for decisions and aborts.
-func (t *Token) by() string { return "token " + t.Name }
+// by returns the name of the token for decisions and aborts. The user who started the process
+// has a name, and no secret.
+func (t *Token) by() string {
+	if t.Hash == "" {
+		return t.Name
+	}
+	return "token " + t.Name
+}

@@ -140,7 +140,9 @@ type responseID struct {
 	session string
 }
 
-func (r responseID) String() string { return fmt.Sprintf("resp_%d_%s_%s", r.after, r.queued, r.session) }
+func (r responseID) String() string {
+	return fmt.Sprintf("resp_%d_%s_%s", r.after, r.queued, r.session)
+}
 
 func parseResponseID(field, text string) (responseID, error) {
 	parts := strings.SplitN(text, "_", 4)
@@ -510,4 +512,3 @@ func (s *Server) streamResponse(ctx context.Context, q *request, turn *startedTu
 	out.end(r, p.steps)
 	stream.whole("response." + out.Status)
 }
-

@@ -278,8 +278,8 @@ func TestOpenAITurnsThatDoNotEndWell(t *testing.T) {
 		t.Errorf("a blocked chat is %+v", c)
 	}
 	var response struct {
-		ID     string                 `json:"id"`
-		Status string                 `json:"status"`
+		ID     string                         `json:"id"`
+		Status string                         `json:"status"`
 		Error  struct{ Code, Message string } `json:"error"`
 	}
 	w.call("admin", "POST", "/v1/responses", map[string]any{"model": "main", "input": "x"}, &response)

@@ -38,7 +38,7 @@ func (a *app) serveCommand() *cobra.Command {
 		Long: `Serves the HTTP API until it is stopped, over the same store as all other commands. It also runs turns, at most
 --workers at once. With --workers 0 it only takes requests, and "belay worker" processes run the turns.
 Every request needs a token: "belay token create" makes one. On a loopback address the server makes the token "local" for
-this user. /v1/docs has the reference of the API.
+this user. /v1/docs has the reference of the API. The channels of the settings ask people for approvals: see "belay channels".
 SIGTERM or Ctrl-C: it takes no new turns, hands over running turns at the end of their steps, and ends the event streams.`,
 		Example: `  belay serve
   belay serve --listen 10.0.0.5:7717 --host belay.example.com
@@ -108,7 +108,16 @@ func (a *app) serveAPI(cmd *cobra.Command, o *serveOptions) (err error) {
 		return usage("%s: %w", settings.From("serve.listen"), err)
 	}
 	defer func() { _ = listener.Close() }() // ignore errors: the server has closed it already
-	return a.withServer(cmd, o, settings, tokens, func(ctx context.Context, _ *host.Host, server *serve.Server) error {
+	return a.withServer(cmd, o, settings, tokens, func(ctx context.Context, agents *host.Host, server *serve.Server) error {
+		if !o.mcpOnly {
+			talking, stop := context.WithCancel(ctx)
+			wait, err := a.runChannels(talking, settings, agents)
+			defer stop()
+			if err != nil {
+				return err
+			}
+			defer func() { stop(); wait() }()
+		}
 		defer a.onInterrupt(func() {
 			a.remarkf("%s", a.onErr.yellow("stopping: turns are handed over at the end of their steps; Ctrl-C again to force"))
 		})()

@@ -177,13 +177,14 @@ type mcpCall struct {
 
 	speech   speech
 	progress mcpProgress
+	session  string
 	at       mcpState
 	result   *turnResult
 	out      mcpOutput
 
 	mu        sync.Mutex
-	begun     bool // the turn has begun
-	cancelled bool // the client has cancelled the call
+	turn      string // the id of the turn, when it has begun
+	cancelled bool   // the client has cancelled the call
 }
 
 // mcpState says where a turn is. A client of the newer protocol sends it back with the answers
@@ -221,6 +222,7 @@ func (c *mcpCall) run(ctx context.Context, in *mcpInput) (*mcp.CallToolResult, e
 		}
 		c.at = mcpState{Session: started.Session, Queued: started.ID, After: started.After}
 	}
+	c.session = c.at.Session
 	for {
 		if err := c.await(ctx); err != nil {
 			return nil, err
@@ -277,10 +279,10 @@ func (c *mcpCall) await(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() {
 		c.mu.Lock()
 		c.cancelled = true
-		begun := c.begun
+		turn := c.turn
 		c.mu.Unlock()
-		if begun {
-			c.abort(ctx)
+		if turn != "" {
+			c.abort(ctx, turn)
 		}
 	})()
 	var err error
@@ -290,12 +292,11 @@ func (c *mcpCall) await(ctx context.Context) error {
 			return
 		}
 		c.mu.Lock()
-		first := !c.begun
-		c.begun = true
-		cancelled := c.cancelled
+		late := c.turn == "" && c.cancelled // the call was cancelled before the turn began
+		c.turn = e.Turn
 		c.mu.Unlock()
-		if first && cancelled {
-			c.abort(ctx)
+		if late {
+			c.abort(ctx, e.Turn)
 		}
 		if c.at.Turn = e.Turn; e.Position != "" {
 			c.at.After = e.Position
@@ -308,11 +309,15 @@ func (c *mcpCall) await(ctx context.Context) error {
 	return err
 }
 
-// abort aborts the turn of the call.
-func (c *mcpCall) abort(ctx context.Context) {
+// abort aborts the turn of the call, if it is still open.
+func (c *mcpCall) abort(ctx context.Context, turn string) {
 	ctx = context.WithoutCancel(ctx)
-	if _, err := abortTurn(ctx, c.s, c.q, &sessionIn{Session: c.at.Session}); err != nil && !errors.Is(err, belay.ErrNoTurn) {
-		c.s.log.WarnContext(ctx, "cannot abort a turn whose caller has left", "session", c.at.Session, "error", err)
+	info, err := c.s.session(ctx, c.q, c.session)
+	if err == nil && info.State.Turn != nil && info.State.Turn.ID == turn {
+		_, err = abortTurn(ctx, c.s, c.q, &sessionIn{Session: c.session})
+	}
+	if err != nil {
+		c.s.log.WarnContext(ctx, "cannot abort a turn whose caller has left", "session", c.session, "error", err)
 	}
 }
 

@@ -207,14 +207,14 @@ func TestMCPApprovals(t *testing.T) {
 				reason         string
 				decided        string // what the approvals say
 			}{
-				{"an approval lets the call run", "admin", needsApproval, forms(accept(map[string]any{"decision": "approve"})), 1, "end_turn", "true "},
-				{"each call is asked about", "admin", twice, forms(accept(map[string]any{"decision": "approve"})), 2, "end_turn", "true true "},
-				{"a denial has a reason", "admin", needsApproval, forms(accept(map[string]any{"decision": "deny", "reason": "not now"})), 1, "end_turn", "false not now "},
-				{"declining is a denial", "admin", needsApproval, forms(&mcp.ElicitResult{Action: "decline"}), 1, "end_turn", "false the user declined "},
-				{"a closed form decides nothing", "admin", needsApproval, forms(&mcp.ElicitResult{Action: "cancel"}), 1, "parked", "open "},
-				{"a question gets an answer", "admin", `call ask_user {"question": "May I?"}`, forms(accept(map[string]any{"answer": "yes"})), 1, "end_turn", "true "},
-				{"a token without the role cannot approve", "runner", needsApproval, forms(accept(map[string]any{"decision": "approve"})), 0, "parked", "open "},
-				{"a client without forms gets the id", "admin", needsApproval, nil, 0, "parked", "open "},
+				{"an approval lets the call run", "admin", needsApproval, forms(accept(map[string]any{"decision": "approve"})), 1, "end_turn", "true"},
+				{"each call is asked about", "admin", twice, forms(accept(map[string]any{"decision": "approve"})), 2, "end_turn", "true, true"},
+				{"a denial has a reason", "admin", needsApproval, forms(accept(map[string]any{"decision": "deny", "reason": "not now"})), 1, "end_turn", "false not now"},
+				{"declining is a denial", "admin", needsApproval, forms(&mcp.ElicitResult{Action: "decline"}), 1, "end_turn", "false the user declined"},
+				{"a closed form decides nothing", "admin", needsApproval, forms(&mcp.ElicitResult{Action: "cancel"}), 1, "parked", "open"},
+				{"a question gets an answer", "admin", `call ask_user {"question": "May I?"}`, forms(accept(map[string]any{"answer": "yes"})), 1, "end_turn", "true"},
+				{"a token without the role cannot approve", "runner", needsApproval, forms(accept(map[string]any{"decision": "approve"})), 0, "parked", "open"},
+				{"a client without forms gets the id", "admin", needsApproval, nil, 0, "parked", "open"},
 			} {
 				if way.pipe && test.as != "admin" {
 					continue // the user of a process has no token
@@ -236,7 +236,7 @@ func TestMCPApprovals(t *testing.T) {
 					if len(asked) > 0 {
 						t.Errorf("the client asked more often than %d times", test.asks)
 					}
-					decided := ""
+					var decided []string
 					var list struct {
 						Approvals []struct {
 							Session string
@@ -250,17 +250,17 @@ func TestMCPApprovals(t *testing.T) {
 					for _, a := range list.Approvals {
 						switch {
 						case a.Decided == nil:
-							decided += "open "
+							decided = append(decided, "open")
 						case a.Decided.By != "token "+test.as && !(way.pipe && a.Decided.By == "mcp"):
 							t.Errorf("the approval is decided by %q", a.Decided.By)
 						case a.Decided.Allow:
-							decided += "true "
+							decided = append(decided, "true")
 						default:
-							decided += "false " + a.Decided.Reason + " "
+							decided = append(decided, "false "+a.Decided.Reason)
 						}
 					}
-					if decided != test.decided {
-						t.Errorf("the approvals are %q, want %q", decided, test.decided)
+					if got := strings.Join(decided, ", "); got != test.decided {
+						t.Errorf("the approvals are %q, want %q", got, test.decided)
 					}
 				})
 			}

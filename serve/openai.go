@@ -97,7 +97,7 @@ func checkOnly(in any, at string) error {
 	v := reflect.ValueOf(in).Elem()
 	for f, value := range v.Fields() {
 		only, ok := f.Tag.Lookup("only")
-		raw, isJSON := value.Interface().(json.RawMessage)
+		raw, isJSON := reflect.TypeAssert[json.RawMessage](value)
 		if !ok || !isJSON || len(raw) == 0 {
 			continue
 		}

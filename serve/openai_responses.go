@@ -215,7 +215,9 @@ func (in *responseIn) text(known bool) (string, error) {
 		dec := json.NewDecoder(bytes.NewReader(raw))
 		dec.DisallowUnknownFields()
 		item := inputItem{Type: "message"}
-		var kind struct{ Type string }
+		var kind struct {
+			Type string `json:"type"`
+		}
 		switch err := dec.Decode(&item); {
 		case json.Unmarshal(raw, &kind) == nil && kind.Type != "" && kind.Type != "message":
 			return "", invalid(at+"/type", "items of type %q are not supported: send messages", kind.Type)
@@ -237,7 +239,9 @@ func (in *responseIn) text(known bool) (string, error) {
 func (in *responseIn) session(header string) (string, error) {
 	id := header
 	if len(in.Conversation) > 0 && string(in.Conversation) != "null" {
-		named := struct{ ID string }{}
+		var named struct {
+			ID string `json:"id"`
+		}
 		if json.Unmarshal(in.Conversation, &named.ID) != nil && json.Unmarshal(in.Conversation, &named) != nil || named.ID == "" {
 			return "", invalid("/conversation", "the conversation must be the id of a session, or an object with its id")
 		}

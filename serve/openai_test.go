@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -133,19 +134,17 @@ type openAIError struct {
 // refused leaves a session.
 //
 // SPEC V-09
-func TestOpenAIRequests(t *testing.T) {
+func TestOpenAIRequests(t *testing.T) { //nolint:tparallel // each case counts the sessions before and after
 	t.Parallel()
 	w := newOpenAIWorld(t)
 	user := []any{map[string]any{"role": "user", "content": "hi"}}
 	message := func(fields map[string]any) map[string]any {
 		m := map[string]any{"role": "user", "content": "hi"}
-		for k, v := range fields {
-			m[k] = v
-		}
+		maps.Copy(m, fields)
 		return map[string]any{"messages": []any{m}}
 	}
 	const chat, responses = "/v1/chat/completions", "/v1/responses"
-	for _, test := range []struct {
+	for _, test := range []struct { //nolint:paralleltest // each case counts the sessions before and after
 		rule, path string
 		fields     map[string]any
 		header     map[string]string
@@ -156,6 +155,8 @@ func TestOpenAIRequests(t *testing.T) {
 		{"an unknown field is named", chat, map[string]any{"max_tokens": 3}, nil, 400, "max_tokens"},
 		{"a default is accepted", chat, map[string]any{"temperature": 1, "top_p": 1, "n": 1, "response_format": map[string]any{"type": "text"}, "tools": []any{}, "store": true}, nil, 200, ""},
 		{"fields without effect are accepted", chat, map[string]any{"user": "u1", "metadata": map[string]string{"a": "b"}, "safety_identifier": "s", "prompt_cache_key": "k"}, nil, 200, ""},
+		{"null means absent", chat, map[string]any{"temperature": nil, "user": nil, "stream": nil, "metadata": nil, "stream_options": nil, "tools": nil}, nil, 200, ""},
+		{"null means absent in a response", responses, map[string]any{"temperature": nil, "conversation": nil, "previous_response_id": nil, "instructions": nil}, nil, 200, ""},
 		{"tools of the client are refused", chat, map[string]any{"tools": []any{map[string]any{"type": "function"}}}, nil, 400, "tools"},
 		{"store=false is refused", chat, map[string]any{"store": false}, nil, 400, "store"},
 		{"structured output is refused", chat, map[string]any{"response_format": map[string]any{"type": "json_object"}}, nil, 400, "response_format"},
@@ -183,9 +184,7 @@ func TestOpenAIRequests(t *testing.T) {
 			} else {
 				body["input"] = "hi"
 			}
-			for name, value := range test.fields {
-				body[name] = value
-			}
+			maps.Copy(body, test.fields)
 			before := w.sessions()
 			r := w.send("admin", "POST", test.path, body, test.header)
 			if r.status != test.status {
@@ -221,7 +220,7 @@ func (w *world) sessions() int {
 
 // Without a session the earlier messages become part of the first message of a new session.
 // With a session only the new messages are sent. Instructions of the client stay a part of the
-// user's message.
+// user's message. The labels of the token apply.
 //
 // SPEC V-09
 func TestOpenAIHistory(t *testing.T) {
@@ -252,6 +251,16 @@ func TestOpenAIHistory(t *testing.T) {
 	fresh := ask(nil)
 	if got, want := last(fresh), "Instructions of the user's program:\n\nbe brief\n\nThe conversation so far:\n\nuser: one\n\nassistant: two\n\nThe new message:\n\nthree"; got != want {
 		t.Errorf("the first message of a new session is %q", got)
+	}
+	w.token("b", map[string]string{"tenant": "b"}, serve.RoleRun)
+	body := map[string]any{"model": "main", "messages": history}
+	if r := w.send("b", "POST", "/v1/chat/completions", body, map[string]string{"Belay-Session": fresh}); r.status != http.StatusNotFound {
+		t.Errorf("another tenant continues the session: %d %s", r.status, r.body)
+	}
+	var theirs session
+	r := w.send("b", "POST", "/v1/chat/completions", body, nil)
+	if w.call("admin", "GET", "/v1/sessions/"+r.header.Get("Belay-Session"), nil, &theirs); theirs.Labels["tenant"] != "b" {
+		t.Errorf("the session of a limited token has the labels %v", theirs.Labels)
 	}
 	if again := ask(map[string]string{"Belay-Session": fresh}); again != fresh || last(fresh) != "three" {
 		t.Errorf("session %s continues as %s with %q", fresh, again, last(fresh))

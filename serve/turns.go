@@ -144,17 +144,23 @@ func (s *Server) follow(ctx context.Context, f *followed) (*turnResult, error) {
 				usage = addUsage(usage, *e.Message.Usage)
 			}
 		case e.Kind == belay.EventTurnEnd && (mine != "" && e.Turn == mine || mine == "" && s.isOver(ctx, f.session, f.queued)):
-			r := &turnResult{Turn: e.Turn, Reason: e.End.Reason, Text: cmp.Or(e.End.Text, text), Steps: e.End.Steps, Usage: e.End.Usage, By: e.End.By, Why: e.End.Why}
-			if r.Usage == (belay.Usage{}) {
-				r.Usage = usage
-			}
-			for i := range e.End.Waits {
-				r.Approvals = append(r.Approvals, e.End.Waits[i].ID)
-			}
-			return r, nil
+			return ended(&e, text, usage), nil
 		}
 	}
 	return nil, nil //nolint:nilnil // the server stops, or the client has left
+}
+
+// ended returns the result of a turn from its last event. Text and usage are those of the stored
+// responses: an event that comes from the store has none.
+func ended(e *belay.Event, text string, usage belay.Usage) *turnResult {
+	r := &turnResult{Turn: e.Turn, Reason: e.End.Reason, Text: cmp.Or(e.End.Text, text), Steps: e.End.Steps, Usage: e.End.Usage, By: e.End.By, Why: e.End.Why}
+	if r.Usage == (belay.Usage{}) {
+		r.Usage = usage
+	}
+	for i := range e.End.Waits {
+		r.Approvals = append(r.Approvals, e.End.Waits[i].ID)
+	}
+	return r
 }
 
 // isOver reports whether a queued turn is no longer queued. A turn that a hook blocks before

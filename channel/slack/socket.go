@@ -39,7 +39,7 @@ type payload struct {
 		Value string `json:"value"`
 	} `json:"actions"`
 	View struct {
-		Callback string `json:"callback_id"`
+		Form     string `json:"callback_id"`
 		Metadata string `json:"private_metadata"`
 		State    struct {
 			Values map[string]map[string]struct {
@@ -159,7 +159,7 @@ func (c *Channel) act(ctx context.Context, p *payload, answer func(context.Conte
 			c.press(ctx, p, a.ID, a.Value, answer)
 		}
 	case "view_submission":
-		a := &channel.Answer{Key: p.View.Metadata, User: p.User.ID, Allow: p.View.Callback == actAnswer, Text: strings.TrimSpace(p.View.State.Values["text"]["text"].Value)}
+		a := &channel.Answer{Key: p.View.Metadata, User: p.User.ID, Allow: p.View.Form == actAnswer, Text: strings.TrimSpace(p.View.State.Values["text"]["text"].Value)}
 		if reply := answer(ctx, a); reply.Refused {
 			return object{"response_action": "errors", "errors": object{"text": limit(reply.Text, 150)}}
 		}

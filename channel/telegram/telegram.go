@@ -1,32 +1,3 @@
-// Package telegram shows approvals in a chat of Telegram. It uses long polling, so Belay needs
-// no public address.
-//
-// # Usage
-//
-//	ch, err := telegram.New(&telegram.Options{To: "-100123", Token: token})
-//	...
-//	runner, err := channel.New("ops", ch, store, &channel.Options{Dir: dir, Approvers: []string{"4711"}})
-//
-// docs/channels.md shows how to make the bot. People decide with buttons. A reply to a message
-// denies a call with a reason, or answers a question.
-//
-// # Why no SDK
-//
-// The package needs four methods. An update counts as received only when its decision is stored,
-// so that a restart loses none. SDKs acknowledge updates before their handlers run.
-//
-// # Concurrency
-//
-// A Channel is safe for concurrent use.
-//
-// # Errors
-//
-// The error of a method names it, and has Telegram's description. It never has the token. If
-// Telegram wants a pause, the error is a [channel.RetryError].
-//
-// # Testing
-//
-// Set Options.URL to the address of a server in your test.
 package telegram
 
 import (
@@ -93,7 +64,7 @@ const (
 // call calls a method of the API.
 func (c *Channel) call(ctx context.Context, method string, in, out any) error {
 	fail := func(err error) error {
-		return fmt.Errorf("telegram: %s: %s", method, strings.ReplaceAll(err.Error(), c.opts.Token, "TOKEN")) //nolint:errorlint // the error may quote the address, which has the token
+		return fmt.Errorf("telegram: %s: %s", method, strings.ReplaceAll(err.Error(), c.opts.Token, "TOKEN")) // the error may quote the address, which has the token
 	}
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -252,8 +223,8 @@ type chatMessage struct {
 
 // update is something that a person did.
 type update struct {
-	ID       int64 `json:"update_id"`
-	Callback *struct {
+	ID      int64 `json:"update_id"`
+	Pressed *struct {
 		ID      string       `json:"id"`
 		From    user         `json:"from"`
 		Message *chatMessage `json:"message"`
@@ -290,7 +261,7 @@ func (c *Channel) Receive(ctx context.Context, connected func(), answer func(con
 
 // handle passes one update on.
 func (c *Channel) handle(ctx context.Context, u *update, answer func(context.Context, *channel.Answer) channel.Reply) {
-	switch b, m := u.Callback, u.Message; {
+	switch b, m := u.Pressed, u.Message; {
 	case b != nil && b.Message != nil && c.here(b.Message):
 		what, key, _ := strings.Cut(b.Data, " ")
 		a := &channel.Answer{Key: key, User: strconv.FormatInt(b.From.ID, 10), Allow: what != "deny"}

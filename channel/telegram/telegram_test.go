@@ -61,7 +61,7 @@ func (s *service) serve(w http.ResponseWriter, r *http.Request) {
 	reply := func(status int, body object) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
-		_ = json.NewEncoder(w).Encode(body) // ignore errors: the client has left
+		_ = json.NewEncoder(w).Encode(body) //nolint:errchkjson // the client has left
 	}
 	method, ok := strings.CutPrefix(r.URL.Path, "/bot"+token+"/")
 	if !ok {

@@ -61,7 +61,7 @@ type closing struct{ io.Reader }
 // Close closes the file.
 func (c closing) Close() error {
 	if file, ok := c.Reader.(*os.File); ok {
-		return file.Close()
+		_ = file.Close() // ignore errors: the process ends
 	}
 	return nil
 }

@@ -57,6 +57,7 @@ lint:
 tidy-check:
 	@go mod tidy -diff || { echo "go.mod or go.sum is not tidy: run go mod tidy"; exit 1; }
 	@go -C tools mod tidy -diff || { echo "tools/go.mod or tools/go.sum is not tidy: run go -C tools mod tidy"; exit 1; }
+	@go -C serve/testdata/openai mod tidy -diff || { echo "serve/testdata/openai/go.mod or go.sum is not tidy: run go -C serve/testdata/openai mod tidy"; exit 1; }
 	@go -C tools/sqlc mod tidy -diff || { echo "tools/sqlc/go.mod or tools/sqlc/go.sum is not tidy: run go -C tools/sqlc mod tidy"; exit 1; }
 
 .PHONY: generate
@@ -102,6 +103,13 @@ database:
 languages:
 	@scripts/ensure-debian 'python3 --version && node --version' python3 nodejs
 
+# The OpenAI endpoints are tested with the official SDKs. They are fetched here, because tests use no network but loopback.
+.PHONY: clients
+clients: languages ## fetch and build the SDKs that the tests use as clients
+	@scripts/ensure-debian 'npm --version' npm
+	@go -C serve/testdata/openai build -o /dev/null .
+	@cd serve/testdata/openai && npm ls --silent >/dev/null 2>&1 || npm ci --silent --no-audit --no-fund
+
 # What these packages test happens in processes of their own, many of them: the race detector would see little and cost minutes.
 PROCESSES := ./cmd/belay ./engine/internal/fleet ./internal/crashtest ./internal/demo ./internal/killtest ./sandbox ./store/postgres/internal/crash
 
@@ -110,7 +118,7 @@ PROCESSES := ./cmd/belay ./engine/internal/fleet ./internal/crashtest ./internal
 RACE := -race -gcflags='modernc.org/...=-race=false'
 
 .PHONY: race
-race: compiler screen confinement database languages ## all tests under the race detector, but for those that start many processes
+race: compiler screen confinement database languages clients ## all tests under the race detector, but for those that start many processes
 	@CGO_ENABLED=1 go test $(RACE) -timeout 20m $$(go list ./... | grep -vxF "$$(go list $(PROCESSES))")
 
 .PHONY: processes

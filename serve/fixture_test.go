@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,9 +23,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/host"
 	"github.com/belay-run/belay/sandbox"
 	"github.com/belay-run/belay/serve"
+	"github.com/belay-run/belay/serve/api"
 	"github.com/belay-run/belay/store/sqlite"
 )
 
@@ -209,12 +212,21 @@ type reply struct {
 	status int
 	header http.Header
 	body   []byte
+	openAI bool // errors have the form of OpenAI
 }
 
 // problem returns the problem document of a reply.
 func (r *reply) problem(t *testing.T) serve.Problem {
 	t.Helper()
 	var p serve.Problem
+	if r.openAI {
+		var e openAIError
+		if err := json.Unmarshal(r.body, &e); err != nil || e.Error == nil || e.Error.Message == "" {
+			t.Errorf("the error is %s, %v", r.body, err)
+			return p
+		}
+		return serve.Problem{Problem: api.Problem{Status: r.status, Code: codes.Code(e.Error.Code), Detail: e.Error.Message}}
+	}
 	if kind := r.header.Get("Content-Type"); kind != "application/problem+json" {
 		t.Errorf("the status is %d with %s, want a problem document: %s", r.status, kind, r.body)
 	}
@@ -267,7 +279,7 @@ func (w *world) do(r *http.Request) *reply {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return &reply{resp.StatusCode, resp.Header, data}
+	return &reply{resp.StatusCode, resp.Header, data, slices.Contains([]string{"chat", "responses"}, strings.Split(r.URL.Path+"//", "/")[2])}
 }
 
 // call sends a request that must succeed, checks the response against the schema of its

@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"github.com/belay-run/belay/hook/codes"
@@ -83,6 +84,21 @@ func stream[In any](o operation, events []string, do func(context.Context, *Serv
 		}
 		return do(ctx, s, q, &in)
 	}
+	return o
+}
+
+// writing makes an operation that writes its own response: JSON of the type Out, or
+// server-sent events.
+func writing[In, Out any](o operation, do func(context.Context, *Server, *request, *In) (*Out, error)) operation {
+	o = stream(o, nil, func(ctx context.Context, s *Server, q *request, in *In) error {
+		out, err := do(ctx, s, q, in)
+		if out != nil && err == nil {
+			_ = http.NewResponseController(q.w).SetWriteDeadline(time.Now().Add(bodyTimeout)) // it may have waited for a turn
+			sendJSON(q.w, o.status, out)
+		}
+		return err
+	})
+	o.out = reflect.TypeFor[Out]()
 	return o
 }
 

@@ -58,10 +58,14 @@ func (s *Server) problemOf(ctx context.Context, err error) *Problem {
 	return problem(http.StatusInternalServerError, codes.ServerFailed, "the server failed: its log has the reason")
 }
 
-// send writes the problem as the response.
+// send writes the problem as the response. The OpenAI endpoints have another form of errors.
 func (p *Problem) send(w http.ResponseWriter) {
 	if p.retry > 0 {
 		w.Header().Set("Retry-After", fmt.Sprint(p.retry))
+	}
+	if _, ok := w.(openAIWriter); ok {
+		p.sendOpenAI(w)
+		return
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(p.Status)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/host"
 	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/serve/api"
 )
@@ -114,16 +115,22 @@ func listAgents(ctx context.Context, s *Server, q *request, _ *noInput) (api.Age
 	return api.AgentList{Agents: orEmpty(all)}, err
 }
 
-func listModels(_ context.Context, s *Server, _ *request, _ *noInput) (api.Models, error) {
+func listModels(ctx context.Context, s *Server, _ *request, _ *noInput) (api.Models, error) {
 	all, err := s.project.Models()
 	if err != nil {
 		return api.Models{}, err
 	}
-	out := api.Models{Model: all.Model, Problem: all.Problem, Providers: []api.Provider{}}
+	out := api.Models{Model: all.Model, Problem: all.Problem, Providers: []api.Provider{}, Object: "list", Data: []api.OpenAIModel{{ID: host.Main, Object: "model", OwnedBy: "belay"}}}
 	for i := range all.Providers {
 		out.Providers = append(out.Providers, all.Providers[i].Provider)
 	}
-	return out, nil
+	agents, err := s.project.Agents(ctx)
+	for i := range agents {
+		if len(agents[i].Mistakes) == 0 {
+			out.Data = append(out.Data, api.OpenAIModel{ID: agents[i].Name, Object: "model", OwnedBy: "belay"})
+		}
+	}
+	return out, err
 }
 
 func readUsage(ctx context.Context, s *Server, q *request, in *api.ReadUsage) (api.Usage, error) {

@@ -49,6 +49,8 @@ type Options struct {
 	// Ping is the time between two comments in an idle event stream, which keep the connection
 	// open. Defaults to 15 seconds.
 	Ping time.Duration
+	// MCPOnly leaves out everything but /mcp, /healthz and /readyz. Defaults to false.
+	MCPOnly bool
 	// Logger gets errors that are not the fault of a client. By default they are discarded.
 	Logger *slog.Logger
 }
@@ -116,6 +118,11 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { sendJSON(w, http.StatusOK, health{"ok"}) })
 	mux.HandleFunc("GET /readyz", s.ready)
+	mux.Handle(pathMCP, s.mcpHandler())
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { notFound("resource", r.URL.Path).send(w) })
+	if s.opts.MCPOnly {
+		return s.guard(mux)
+	}
 	mux.HandleFunc("GET /v1/openapi.json", static("application/json", openAPI))
 	mux.HandleFunc("GET /v1/docs", static("text/html; charset=utf-8", referencePage))
 	mux.HandleFunc("GET /v1/docs.css", static("text/css; charset=utf-8", referenceStyle))
@@ -132,8 +139,7 @@ func (s *Server) Handler() http.Handler {
 			problem(http.StatusMethodNotAllowed, codeNotFound, "this address allows only %s", strings.Join(allowed, " and ")).send(w)
 		})
 	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { notFound("resource", r.URL.Path).send(w) })
-	return s.guard(mux)
+	return openAIErrors(s.guard(mux))
 }
 
 // serve runs one operation.

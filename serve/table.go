@@ -20,6 +20,10 @@ func operations() []operation {
 		action(operation{id: "abortTurn", method: "POST", path: "/v1/sessions/{session}/abort", tag: "turns", role: RoleRun, status: http.StatusAccepted, summary: "Abort the open turn of a session"}, abortTurn),
 		action(operation{id: "resumeTurn", method: "POST", path: "/v1/sessions/{session}/resume", tag: "turns", role: RoleRun, status: http.StatusAccepted, summary: "Resume a turn that is parked or was interrupted"}, resumeTurn),
 
+		writing(operation{id: "chatCompletion", method: "POST", path: pathChat, tag: "openai", role: RoleRun, summary: "Run a turn, with the Chat Completions API of OpenAI. With stream=true the response is server-sent events"}, chatCompletion),
+		writing(operation{id: "createResponse", method: "POST", path: pathResponses, tag: "openai", role: RoleRun, summary: "Run a turn, with the Responses API of OpenAI. With stream=true the response is server-sent events"}, createResponse),
+		action(operation{id: "readResponse", method: "GET", path: pathResponses + "/{response}", tag: "openai", role: RoleRead, summary: "Read a response of the Responses API, for example after its approval was decided"}, readResponse),
+
 		action(operation{id: "listApprovals", method: "GET", path: "/v1/approvals", tag: "approvals", role: RoleRead, summary: "List approvals and questions, oldest first"}, listApprovals),
 		action(operation{id: "readApproval", method: "GET", path: "/v1/approvals/{approval}", tag: "approvals", role: RoleRead, summary: "Read an approval, with its call and what the call would do"}, readApproval),
 		action(operation{id: "decideApproval", method: "POST", path: "/v1/approvals/{approval}/decision", tag: "approvals", role: RoleApprove, summary: "Approve or deny a call, or answer a question"}, decideApproval),
@@ -37,7 +41,7 @@ func operations() []operation {
 		action(operation{id: "readWorkers", method: "GET", path: "/v1/workers", tag: "workers", role: RoleRead, unlimited: true, summary: "Show the processes of the store, and how many turns and jobs wait"}, readWorkers),
 		action(operation{id: "listSkills", method: "GET", path: "/v1/skills", tag: "project", role: RoleRead, summary: "List the skills"}, listSkills),
 		action(operation{id: "listAgents", method: "GET", path: "/v1/agents", tag: "project", role: RoleRead, summary: "List the declared agents"}, listAgents),
-		action(operation{id: "listModels", method: "GET", path: "/v1/models", tag: "project", role: RoleRead, summary: "List providers and models"}, listModels),
+		action(operation{id: "listModels", method: "GET", path: "/v1/models", tag: "project", role: RoleRead, summary: "List providers and models, and the agents as OpenAI lists models"}, listModels),
 		action(operation{id: "readUsage", method: "GET", path: "/v1/usage", tag: "usage", role: RoleRead, summary: "Add up tokens and cost of the sessions"}, readUsage),
 		action(operation{id: "readSelf", method: "GET", path: "/v1/self", tag: "usage", role: RoleRead, summary: "Show the name, the roles and the labels of the token"}, readSelf),
 	}

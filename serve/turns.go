@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -17,7 +19,11 @@ import (
 )
 
 // startedTurn is the response of startTurn.
-type startedTurn struct{ api.StartedTurn }
+type startedTurn struct {
+	api.StartedTurn
+
+	open string // the id of the turn that was open when this turn was queued, or ""
+}
 
 func (t startedTurn) httpStatus() int {
 	if t.Result != nil {
@@ -56,17 +62,36 @@ func startTurn(ctx context.Context, s *Server, q *request, in *api.StartTurn) (s
 	if err := s.store.Submit(ctx, turn); err != nil {
 		return startedTurn{}, err
 	}
-	out := startedTurn{api.StartedTurn{ID: turn.ID, Session: info.ID, Agent: agent, After: info.Position()}}
+	out := startedTurn{StartedTurn: api.StartedTurn{ID: turn.ID, Session: info.ID, Agent: agent, After: info.Position()}}
+	if open := info.State.Turn; open != nil {
+		out.open = open.ID
+	}
 	if in.Wait == api.WaitEnd {
 		_ = http.NewResponseController(q.w).SetWriteDeadline(time.Time{}) // the turn may take long
-		out.Result, err = s.await(ctx, &info, turn.ID)
+		out.Result, err = s.follow(ctx, out.followed(nil))
 	}
 	return out, err
 }
 
-// await waits for the end of a queued turn. before is the state of the session when the turn
-// was queued. It returns nil if the server stops before the turn has ended.
-func (s *Server) await(ctx context.Context, before *belay.SessionInfo, queued string) (*api.TurnResult, error) {
+// followed is a queued turn that a client waits for.
+type followed struct {
+	session, queued string
+	after           string // the position of the session when the turn was queued
+	open            string // the id of the turn that was open then, or ""
+	turn            string // the id of the turn, if it began before that position
+	// see gets the events of the turn, and nil when events that are not stored were lost. It may
+	// be nil.
+	see func(*belay.Event)
+}
+
+// followed returns how to follow the turn.
+func (t *startedTurn) followed(see func(*belay.Event)) *followed {
+	return &followed{session: t.Session, queued: t.ID, after: t.After, open: t.open, see: see}
+}
+
+// follow waits until a queued turn has ended or is parked. It returns nil if the server stops
+// before.
+func (s *Server) follow(ctx context.Context, f *followed) (*api.TurnResult, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() { // ends with this function
@@ -76,21 +101,31 @@ func (s *Server) await(ctx context.Context, before *belay.SessionInfo, queued st
 		case <-ctx.Done():
 		}
 	}()
-	w := &awaited{s: s, session: before.ID, queued: queued, after: before.Last, earlier: make(map[string]bool)}
-	if open := before.State.Turn; open != nil {
-		w.earlier[open.ID] = true
+	number, _, _ := strings.Cut(f.after, "-")
+	after, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("follow a turn: the position %q is not valid: %w", f.after, err)
 	}
-	for e, err := range s.host.Watch(ctx, &belay.WatchOptions{Session: before.ID, After: before.Position()}) {
-		if _, missed := errors.AsType[*belay.MissedError](err); missed {
+	w := &awaited{s: s, session: f.session, queued: f.queued, after: after, turn: f.turn, earlier: map[string]bool{f.open: true}, result: api.TurnResult{Turn: f.turn}}
+	for e, err := range s.host.Watch(ctx, &belay.WatchOptions{Session: f.session, After: f.after}) {
+		_, missed := errors.AsType[*belay.MissedError](err)
+		switch {
+		case missed && f.see != nil:
+			f.see(nil)
 			continue // only deltas are dropped: stored events come from the store
-		}
-		if err != nil {
+		case missed:
+			continue
+		case err != nil:
 			return nil, err
 		}
-		if e.Depth > 0 { // of a subagent
-			continue
+		var result *api.TurnResult
+		if e.Depth == 0 { // not of a subagent
+			result, err = w.see(ctx, &e)
 		}
-		if result, err := w.see(ctx, &e); err != nil || result != nil {
+		if f.see != nil && w.turn != "" && e.Turn == w.turn {
+			f.see(&e)
+		}
+		if err != nil || result != nil {
 			return result, err
 		}
 	}
@@ -271,3 +306,9 @@ func resumeTurn(ctx context.Context, s *Server, q *request, in *sessionIn) (api.
 
 // by returns the name of the token for decisions and aborts.
 func (t *Token) by() string { return "token " + t.Name }
+
+// isOver reports whether a queued turn is no longer queued.
+func (s *Server) isOver(ctx context.Context, session, queued string) bool {
+	waiting, err := s.store.Queued(ctx, session)
+	return err == nil && !slices.ContainsFunc(waiting, func(t belay.QueuedTurn) bool { return t.ID == queued })
+}

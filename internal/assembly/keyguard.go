@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay/permit"
 )
 
-// keyGuard returns a guard for the files that hold keys of providers, and for the tokens of
-// the server. No mode, rule or approval lets a call read or change such a file. The guard
+// keyGuard returns a guard for the files that hold keys of providers or secrets of channels,
+// and for the tokens of the server. No mode, rule or approval lets a call read or change such a file. The guard
 // uses the findings of the floor about a call. For programs that the floor cannot analyse,
 // the sandbox hides the files.
 func keyGuard(s *config.Loaded, floor *permit.Options) ([]permit.Guard, error) {
@@ -39,7 +39,7 @@ func keyGuard(s *config.Loaded, floor *permit.Options) ([]permit.Guard, error) {
 			}
 			direct, err := filepath.EvalSymlinks(path)
 			if slices.Contains(files, path) || err == nil && slices.Contains(files, direct) {
-				return fmt.Errorf("%s contains the API key of a model provider, and only Belay may read or change it", f.Subject)
+				return fmt.Errorf("%s contains the key of a provider or a channel, and only Belay may read or change it", f.Subject)
 			}
 			if below(path, tokens) || err == nil && below(direct, tokens) {
 				return fmt.Errorf("%s has the tokens of belay serve, and only Belay may read or change them", f.Subject)
@@ -50,8 +50,8 @@ func keyGuard(s *config.Loaded, floor *permit.Options) ([]permit.Guard, error) {
 	return []permit.Guard{{ID: "belay.keys", Check: check}}, nil
 }
 
-// keyFiles returns the files that hold keys of providers. It also returns the targets of
-// links.
+// keyFiles returns the files that hold keys of providers or secrets of channels. It also
+// returns the targets of links.
 func keyFiles(s *config.Loaded) []string {
 	var files []string
 	for _, name := range s.ProviderNames() {
@@ -59,10 +59,24 @@ func keyFiles(s *config.Loaded) []string {
 		if err != nil || p.KeyFile == "" {
 			continue // the provider is unknown or has no key file
 		}
-		files = append(files, filepath.Clean(p.KeyFile))
-		if direct, err := filepath.EvalSymlinks(p.KeyFile); err == nil {
-			files = append(files, direct)
+		files = append(files, withTarget(p.KeyFile)...)
+	}
+	for _, name := range s.ChannelNames() {
+		c := s.Channels[name]
+		for _, secret := range []config.Secret{c.Token, c.AppToken, c.Secret} {
+			if secret.File != "" {
+				files = append(files, withTarget(secret.File)...)
+			}
 		}
+	}
+	return files
+}
+
+// withTarget returns a file and, if it is a link, its target.
+func withTarget(file string) []string {
+	files := []string{filepath.Clean(file)}
+	if direct, err := filepath.EvalSymlinks(file); err == nil {
+		files = append(files, direct)
 	}
 	return files
 }

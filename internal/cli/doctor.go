@@ -109,6 +109,9 @@ func (a *app) examine(ctx context.Context) *report {
 		r.add(a.floorFinding(ctx, settings))
 		r.add(a.filesFinding(ctx, settings))
 		r.add(a.unheededFinding(ctx, settings))
+		if len(settings.Channels) > 0 {
+			r.add(channelsFinding(settings))
+		}
 	}
 	r.add(a.sandboxFinding(ctx, settings))
 	r.add(programFinding(ctx, "git", []string{"git", "--version"}, "install git: tasks on a project are easier to review and undo with it"))

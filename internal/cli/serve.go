@@ -27,6 +27,7 @@ type serveOptions struct {
 	hosts           []string
 	trustProxy      bool
 	grace, takeover time.Duration
+	mcpOnly         bool // only MCP is served
 }
 
 func (a *app) serveCommand() *cobra.Command {
@@ -37,7 +38,7 @@ func (a *app) serveCommand() *cobra.Command {
 		Long: `Serves the HTTP API until it is stopped, over the same store as all other commands. It also runs turns, at most
 --workers at once. With --workers 0 it only takes requests, and "belay worker" processes run the turns.
 Every request needs a token: "belay token create" makes one. On a loopback address the server makes the token "local" for
-this user. /v1/docs has the reference of the API.
+this user. /v1/docs has the reference of the API. The channels of the settings ask people for approvals: see "belay channels".
 SIGTERM or Ctrl-C: it takes no new turns, hands over running turns at the end of their steps, and ends the event streams.`,
 		Example: `  belay serve
   belay serve --listen 10.0.0.5:7717 --host belay.example.com
@@ -45,15 +46,20 @@ SIGTERM or Ctrl-C: it takes no new turns, hands over running turns at the end of
 		Args: arguments(0, 0, "serve takes flags only"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serveAPI(cmd, &o) },
 	}
+	cmd.Flags().StringVar(&o.listen, "listen", "", "the address; without it serve.listen, which is 127.0.0.1:7717 by default")
+	o.flags(cmd)
+	return cmd
+}
+
+// flags adds the flags that "belay serve" and "belay mcp serve" share.
+func (o *serveOptions) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&o.listen, "listen", "", "the address; without it serve.listen, which is 127.0.0.1:7717 by default")
 	flags.StringArrayVar(&o.hosts, "host", nil, "a name of the server, for the Host header; may be repeated")
 	flags.StringVar(&o.workers, "workers", "", "run at most this many turns at once; 0 leaves them to \"belay worker\"")
 	flags.BoolVar(&o.trustProxy, "trust-proxy", false, "use the client address that the proxy in front of the server sends")
 	flags.DurationVar(&o.grace, "grace", 30*time.Second, "how long a step may continue when the server is stopped")
 	flags.DurationVar(&o.takeover, "takeover", 30*time.Second, "how soon others take over the turns of this server if it is killed; only for a database")
 	o.run.settingFlags(cmd)
-	return cmd
 }
 
 // settings loads the settings and overrides them with the flags of the command. It also
@@ -65,6 +71,7 @@ func (o *serveOptions) settings(a *app, cmd *cobra.Command) (*config.Loaded, err
 	}
 	for _, f := range []struct{ name, path, word string }{
 		{"listen", "serve.listen", o.listen},
+		{"http", "serve.listen", o.listen},
 		{"host", "serve.hosts", strings.Join(o.hosts, ",")},
 		{"workers", "serve.workers", o.workers},
 		{"trust-proxy", "serve.trust_proxy", strconv.FormatBool(o.trustProxy)},
@@ -86,7 +93,6 @@ func (o *serveOptions) settings(a *app, cmd *cobra.Command) (*config.Loaded, err
 
 // serveAPI runs the server until it is stopped.
 func (a *app) serveAPI(cmd *cobra.Command, o *serveOptions) (err error) {
-	ctx := cmd.Context()
 	settings, err := o.settings(a, cmd)
 	if err != nil {
 		return err
@@ -95,17 +101,51 @@ func (a *app) serveAPI(cmd *cobra.Command, o *serveOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	var model belay.Model
-	if settings.Serve.Workers == 0 {
-		model = scripted.New(nil, nil) // this process runs no turns, so it needs no model
-	} else if _, err := assembly.OpenModel(settings); err != nil { // check first, so that a missing model creates no store
+	if err := modelForServing(settings); err != nil {
 		return err
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", settings.Serve.Listen)
+	listener, err := new(net.ListenConfig).Listen(cmd.Context(), "tcp", settings.Serve.Listen)
 	if err != nil {
 		return usage("%s: %w", settings.From("serve.listen"), err)
 	}
 	defer func() { _ = listener.Close() }() // ignore errors: the server has closed it already
+	return a.withServer(cmd, o, settings, tokens, func(ctx context.Context, agents *host.Host, server *serve.Server) error {
+		if !o.mcpOnly {
+			talking, stop := context.WithCancel(ctx)
+			wait, err := a.runChannels(talking, settings, agents)
+			defer stop()
+			if err != nil {
+				return err
+			}
+			defer func() { stop(); wait() }()
+		}
+		defer a.onInterrupt(func() {
+			a.remarkf("%s", a.onErr.yellow("stopping: turns are handed over at the end of their steps; Ctrl-C again to force"))
+		})()
+		if err := a.tellServing(o, settings, tokens, listener.Addr()); err != nil {
+			return err
+		}
+		return server.Serve(ctx, listener)
+	})
+}
+
+// modelForServing returns an error if the server runs turns and has no model. Check it first,
+// so that a missing model creates no store.
+func modelForServing(settings *config.Loaded) error {
+	if settings.Serve.Workers == 0 {
+		return nil
+	}
+	_, err := assembly.OpenModel(settings)
+	return err
+}
+
+// withServer makes a server, and calls f with it.
+func (a *app) withServer(cmd *cobra.Command, o *serveOptions, settings *config.Loaded, tokens *serve.Tokens, f func(context.Context, *host.Host, *serve.Server) error) (err error) {
+	ctx := cmd.Context()
+	var model belay.Model
+	if settings.Serve.Workers == 0 {
+		model = scripted.New(nil, nil) // this process runs no turns, so it needs no model
+	}
 	store, err := a.openShared(ctx, settings, o.takeover)
 	if err != nil {
 		return err
@@ -121,26 +161,24 @@ func (a *app) serveAPI(cmd *cobra.Command, o *serveOptions) (err error) {
 		}
 	}
 	server, err := serve.New(agents, &serve.Options{
-		Tokens: tokens, Workers: settings.Serve.Workers, Hosts: settings.Serve.Hosts, TrustProxy: settings.Serve.TrustProxy,
+		Tokens: tokens, Workers: settings.Serve.Workers, Hosts: settings.Serve.Hosts, TrustProxy: settings.Serve.TrustProxy, MCPOnly: o.mcpOnly,
 		MaxBody: settings.Serve.MaxBody, Connections: settings.Serve.Connections, Grace: o.grace, Logger: a.logger(),
 	})
 	if err != nil {
 		return err
 	}
-	defer a.onInterrupt(func() {
-		a.remarkf("%s", a.onErr.yellow("stopping: turns are handed over at the end of their steps; Ctrl-C again to force"))
-	})()
-	if err := a.tellServing(ctx, settings, tokens, listener.Addr()); err != nil {
-		return err
-	}
-	return server.Serve(ctx, listener)
+	return f(ctx, agents, server)
 }
 
 // tellServing prints where the server listens. On a loopback address it makes the token
 // "local".
-func (a *app) tellServing(_ context.Context, settings *config.Loaded, tokens *serve.Tokens, addr net.Addr) error {
+func (a *app) tellServing(o *serveOptions, settings *config.Loaded, tokens *serve.Tokens, addr net.Addr) error {
 	a.remarkf("%s", a.onErr.dim(fmt.Sprintf("serving %s on %s", settings.Project, config.MaskDSN(settings.Store))))
-	a.remarkf("http://%s", addr)
+	path := ""
+	if o.mcpOnly {
+		path = "/mcp"
+	}
+	a.remarkf("http://%s%s", addr, path)
 	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsLoopback() {
 		if _, err := tokens.Local(); err != nil {
 			return err

@@ -53,6 +53,8 @@ type Config struct {
 	Server string `json:"server"`
 	// TokenFile is the absolute path of a file with the token for Server, or "".
 	TokenFile string `json:"token_file"`
+	// Channels are the places where people get approvals. A key is the name of a channel.
+	Channels map[string]Channel `json:"channels"`
 	// Providers are the settings of providers. A key is the name of a provider.
 	// [Loaded.Provider] adds the built-in values.
 	Providers map[string]Provider `json:"providers"`
@@ -112,6 +114,8 @@ type Serve struct {
 	Listen string `json:"listen"`
 	// Hosts are the names of the server, besides the names of this machine.
 	Hosts []string `json:"hosts"`
+	// URL is the address of the server for people, for links in messages.
+	URL string `json:"url"`
 	// Workers is how many turns the server runs at once. 0 leaves them to belay worker.
 	Workers int `json:"workers"`
 	// TrustProxy makes the server use the client address that its proxy sends.
@@ -194,12 +198,14 @@ func fields() []field {
 		{path: "memory.file", value: func(c *Config) any { return &c.Memory.File }, private: "where memories are kept"},
 		{path: "serve.listen", value: func(c *Config) any { return &c.Serve.Listen }, private: howServed},
 		{path: "serve.hosts", value: func(c *Config) any { return &c.Serve.Hosts }, private: howServed},
+		{path: "serve.url", value: func(c *Config) any { return &c.Serve.URL }, check: func(c *Config) error { return checkServeURL(c.Serve.URL) }, private: howServed},
 		{path: "serve.workers", value: func(c *Config) any { return &c.Serve.Workers }, private: howServed},
 		{path: "serve.trust_proxy", value: func(c *Config) any { return &c.Serve.TrustProxy }, private: howServed},
 		{path: "serve.max_body", value: func(c *Config) any { return &c.Serve.MaxBody }, private: howServed},
 		{path: "serve.connections", value: func(c *Config) any { return &c.Serve.Connections }, private: howServed},
 		{path: "server", value: func(c *Config) any { return &c.Server }, check: func(c *Config) error { return checkServer(c.Server) }, private: whichServer},
 		{path: "token_file", value: func(c *Config) any { return &c.TokenFile }, private: whichServer},
+		{path: "channels", value: func(c *Config) any { return &c.Channels }, private: "who is asked for approvals, and where", inFiles: always},
 		{path: "providers", value: func(c *Config) any { return &c.Providers }, private: "where keys are stored and which servers get them", inFiles: always},
 	}
 }

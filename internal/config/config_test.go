@@ -95,9 +95,12 @@ sandbox: {mode: off, write: [~/cache], memory: 3GB, processes: 7, cpu_time: 2h}
 network: {private_hosts: [mcp.example.com], proxy: true}
 memory: {mode: propose, file: ~/memory.db}
 skills: {enforce_allowed_tools: true}
-serve: {listen: "0.0.0.0:80", hosts: [belay.example.com], workers: 0, trust_proxy: true, max_body: 2MB, connections: 9}
+serve: {listen: "0.0.0.0:80", hosts: [belay.example.com], url: "https://belay.example.com", workers: 0, trust_proxy: true, max_body: 2MB, connections: 9}
 server: https://belay.example.com
 token_file: ~/token
+channels:
+  team: {kind: slack, to: C0123, token_env: SLACK_BOT_TOKEN, app_token_file: app-token, approvers: [U1, U2]}
+  pager: {kind: webhook, url: "https://pager.example.com/belay", secret_env: PAGER_SECRET}
 hooks: {disable: [project/slow], allow_commands: false, webhook_allowlist: [hooks.example.com], no_previews: true}
 providers:
   anthropic: {key_file: key, url: "http://127.0.0.1:8080", thinking: adaptive}
@@ -145,9 +148,13 @@ providers:
 		Network: config.Network{PrivateHosts: []string{"mcp.example.com"}, Proxy: true},
 		Memory:  config.Memory{Mode: "propose", File: filepath.Join(home, "memory.db")},
 		Skills:  config.Skills{EnforceAllowedTools: true},
-		Serve:   config.Serve{Listen: "0.0.0.0:80", Hosts: []string{"belay.example.com"}, TrustProxy: true, MaxBody: 2_000_000, Connections: 9},
+		Serve:   config.Serve{Listen: "0.0.0.0:80", Hosts: []string{"belay.example.com"}, URL: "https://belay.example.com", TrustProxy: true, MaxBody: 2_000_000, Connections: 9},
 		Server:  "https://belay.example.com", TokenFile: filepath.Join(home, "token"),
-		Hooks: config.Hooks{Disable: []string{"project/slow"}, WebhookAllowlist: []string{"hooks.example.com"}, NoPreviews: true},
+		Hooks:   config.Hooks{Disable: []string{"project/slow"}, WebhookAllowlist: []string{"hooks.example.com"}, NoPreviews: true},
+		Channels: map[string]config.Channel{
+			"team":  {Kind: "slack", To: "C0123", Token: config.Secret{Env: "SLACK_BOT_TOKEN"}, AppToken: config.Secret{File: filepath.Join(o.UserDir, "belay", "app-token")}, Approvers: []string{"U1", "U2"}},
+			"pager": {Kind: "webhook", URL: "https://pager.example.com/belay", Secret: config.Secret{Env: "PAGER_SECRET"}},
+		},
 		Providers: map[string]config.Provider{
 			"anthropic": {URL: "http://127.0.0.1:8080", KeyFile: filepath.Join(o.UserDir, "belay", "key"), Tuning: config.Tuning{Thinking: config.Adaptive}},
 			"work": {
@@ -173,12 +180,12 @@ providers:
 func TestPrecedence(t *testing.T) {
 	t.Parallel()
 	o := files(t, "mode: permissive\nlimits: {steps: 1, parallel: 1, result_characters: 1, listing_tokens: 1}\n", "mode: build\nlimits:\n  steps: 2\n  parallel: 2\n  listing_tokens: 2\n")
-	o.Environ = []string{"BELAY_LIMITS_STEPS=3", "BELAY_LIMITS_LISTING_TOKENS=3", "BELAY_TOOLS=read, grep", "BELAY_MODEL=", "BELAY_HOOKS_NO_PREVIEWS=true", "BELAY_SERVE_WORKERS=0", "BELAY_SERVER=http://127.0.0.1:7717", "BELAY_TOKEN=secret"}
+	o.Environ = []string{"BELAY_LIMITS_STEPS=3", "BELAY_LIMITS_LISTING_TOKENS=3", "BELAY_TOOLS=read, grep", "BELAY_MODEL=", "BELAY_HOOKS_NO_PREVIEWS=true", "BELAY_SERVE_WORKERS=0", "BELAY_SERVE_URL=https://b.example.com", "BELAY_SERVER=http://127.0.0.1:7717", "BELAY_TOKEN=secret"}
 	l := load(t, o)
 	if err := l.Override("limits.steps", "max-steps", "4"); err != nil {
 		t.Fatal(err)
 	}
-	if l.Mode != "build" || l.Limits != (config.Limits{Steps: 4, Parallel: 2, ResultCharacters: 1, Tool: 5 * time.Minute, Idle: 5 * time.Minute, ListingTokens: 3}) || l.Model != "" || !l.Hooks.NoPreviews || l.Serve.Workers != 0 || l.Server != "http://127.0.0.1:7717" {
+	if l.Mode != "build" || l.Limits != (config.Limits{Steps: 4, Parallel: 2, ResultCharacters: 1, Tool: 5 * time.Minute, Idle: 5 * time.Minute, ListingTokens: 3}) || l.Model != "" || !l.Hooks.NoPreviews || l.Serve.Workers != 0 || l.Serve.URL != "https://b.example.com" || l.Server != "http://127.0.0.1:7717" {
 		t.Errorf("%+v", l.Config)
 	}
 	if diff := cmp.Diff([]string{"read", "grep"}, l.Tools); diff != "" {
@@ -374,7 +381,7 @@ func TestTemplate(t *testing.T) {
 }
 
 // forUsers are settings that a project's file must not have.
-var forUsers = []string{"hooks.disable", "hooks.allow_commands", "hooks.webhook_allowlist", "permit.relax", "permit.roots", "permit.tools", "sandbox.write", "sandbox.memory", "sandbox.processes", "sandbox.cpu_time", "network.private_hosts", "network.proxy", "memory.file", "providers", "serve.listen", "serve.hosts", "serve.workers", "serve.trust_proxy", "serve.max_body", "serve.connections", "server", "token_file"}
+var forUsers = []string{"hooks.disable", "hooks.allow_commands", "hooks.webhook_allowlist", "permit.relax", "permit.roots", "permit.tools", "sandbox.write", "sandbox.memory", "sandbox.processes", "sandbox.cpu_time", "network.private_hosts", "network.proxy", "memory.file", "providers", "serve.listen", "serve.hosts", "serve.url", "channels", "serve.workers", "serve.trust_proxy", "serve.max_body", "serve.connections", "server", "token_file"}
 
 // The rules and guards of the user's file and of the project's file apply together.
 func TestRulesAddUp(t *testing.T) {

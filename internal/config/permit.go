@@ -123,6 +123,8 @@ func (r *reading) structured(node ast.Node, into any) bool {
 		*into = append(slices.Clip(*into), r.guards(node, *into)...)
 	case *map[string]permit.Profile:
 		*into = r.profiles(node)
+	case *map[string]Channel:
+		*into = r.channels(node)
 	case *map[string]Provider:
 		*into = r.providers(node)
 	default:

@@ -181,7 +181,7 @@ func (l *Loaded) KeyVariables() []string {
 			}
 		}
 	}
-	return names
+	return append(names, l.secretVariables()...)
 }
 
 // origin returns the scheme and host of a URL.

@@ -50,6 +50,18 @@ type Models struct {
 	// Problem says why a task cannot run.
 	Problem   string     `json:"problem,omitempty"`
 	Providers []Provider `json:"providers"`
+
+	// Object and Data list the agents in the form of OpenAI's models.
+	Object string        `json:"object" jsonschema:"always list"`
+	Data   []OpenAIModel `json:"data" jsonschema:"the agents, for clients of OpenAI"`
+}
+
+// OpenAIModel is an agent in the form of OpenAI's models.
+type OpenAIModel struct {
+	ID      string `json:"id" jsonschema:"the name of an agent, for the field model of the OpenAI endpoints"`
+	Object  string `json:"object" jsonschema:"always model"`
+	Created int64  `json:"created"`
+	OwnedBy string `json:"owned_by"`
 }
 
 // Provider is a provider with its models.

@@ -1,0 +1,167 @@
+package channel
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/label"
+	"github.com/belay-run/belay/internal/redact"
+	"github.com/belay-run/belay/toolbox"
+)
+
+// Channel is a service that shows requests to people.
+type Channel interface {
+	// Kind is the name of the service, such as "slack".
+	Kind() string
+	// Send shows a request. It returns where the message is, for Update.
+	Send(ctx context.Context, r *Request) (place string, err error)
+	// Update changes a message, after its request was decided or has expired.
+	Update(ctx context.Context, place string, r *Request, outcome string) error
+	// Test sends a message that asks nothing.
+	Test(ctx context.Context, text string) error
+	// Receive passes the answers of people to answer, until ctx ends or the connection fails. It
+	// shows each reply to the person who answered. It calls connected when the service has
+	// accepted the connection. It returns nil at once if people cannot answer in this channel.
+	Receive(ctx context.Context, connected func(), answer func(context.Context, *Answer) Reply) error
+}
+
+// Request is an approval or a question, as a channel shows it. Its texts contain no secrets that
+// Belay recognises, and are short.
+type Request struct {
+	// Key names the request in this channel. It has at most 32 letters and digits.
+	Key      string
+	Approval string
+	Session  string
+	// Title is one line, such as "shell needs approval".
+	Title string
+	// Detail is the command, the change, or the question.
+	Detail string
+	Reason string
+	// Question says that the model asks a question. The answer is a text, or one of Options.
+	Question bool
+	Options  []string
+	// Link is the address of the approval in the console, or "".
+	Link    string
+	Expires time.Time
+}
+
+// Answer is what a person wants.
+type Answer struct {
+	// Key is the key of the request, or Place the place of its message.
+	Key, Place string
+	// User is the id of the person in the service.
+	User  string
+	Allow bool
+	// Text is the reason of a denial, or the answer to a question.
+	Text string
+	// Typed says that the person only typed a text. It answers a question, and denies a call.
+	// Allow is ignored then.
+	Typed bool
+}
+
+// Reply is what the person should see.
+type Reply struct {
+	Text string
+	// Refused says that the answer had no effect.
+	Refused bool
+}
+
+// RetryError is the error of a service that wants to be left alone for a while.
+type RetryError struct {
+	After time.Duration
+	Err   error
+}
+
+func (e *RetryError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error of the service.
+func (e *RetryError) Unwrap() error { return e.Err }
+
+// mostDetail is how many characters of a command or a change are shown.
+const mostDetail = 1500
+
+// newRequest describes a question. Its texts are made safe to send.
+func newRequest(key string, q *belay.Question, link func(approval string) string) *Request {
+	r := &Request{Key: key, Approval: q.ID, Session: q.Session, Title: q.Tool + " needs approval", Reason: clean(q.Reason, 300), Expires: q.Expires}
+	if asked, ok := toolbox.ReadQuestion(*q); ok {
+		r.Question, r.Title, r.Reason, r.Detail = true, "The agent asks a question", "", clean(asked.Question, mostDetail)
+		for _, option := range asked.Options {
+			r.Options = append(r.Options, strings.TrimSpace(option))
+		}
+	} else {
+		r.Detail = clean(detail(q.Input), mostDetail)
+	}
+	if link != nil {
+		r.Link = link(q.ID)
+	}
+	return r
+}
+
+// detail returns the command or the change of a call.
+func detail(input json.RawMessage) string {
+	fields, ok := label.Fields(input)
+	if !ok {
+		return string(input)
+	}
+	text := make(map[string]string)
+	for _, f := range fields {
+		if f.Text {
+			text[f.Key] = f.Value
+		}
+	}
+	marked := func(mark, lines string) string {
+		return mark + strings.ReplaceAll(strings.TrimSuffix(lines, "\n"), "\n", "\n"+mark)
+	}
+	path, before, after := text["path"], text["old_string"], text["new_string"]
+	content, writes := text["content"]
+	switch {
+	case text["command"] != "":
+		return "$ " + text["command"]
+	case path != "" && (before != "" || after != ""):
+		return path + "\n" + marked("- ", before) + "\n" + marked("+ ", after)
+	case path != "" && writes:
+		return path + "\n" + marked("+ ", content)
+	default:
+		return string(input)
+	}
+}
+
+// clean removes secrets and control characters, and shortens a text.
+func clean(text string, most int) string {
+	text = redact.Text(strings.ToValidUTF8(text, "�"))
+	text = strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && (r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069) {
+			return -1 // control characters, and those that change the direction of the text
+		}
+		return r
+	}, text)
+	if utf8.RuneCountInString(text) > most {
+		text = string([]rune(text)[:most]) + "…"
+	}
+	return text
+}
+
+// outcomeOf says how an approval was decided.
+func outcomeOf(a *belay.Approval) string {
+	switch d := a.Decided; {
+	case d == nil:
+		return "Expired: nobody decided in time"
+	case d.By == "cancel":
+		return "Withdrawn: the turn has ended"
+	case d.By == "expiry":
+		return "Expired: nobody decided in time"
+	case d.Allow && a.Tool == toolbox.AskUserTool:
+		return fmt.Sprintf("Answered by %s: %s", clean(d.By, 100), clean(d.Reason, 300))
+	case d.Allow:
+		return "Approved by " + clean(d.By, 100)
+	case d.Reason != "":
+		return fmt.Sprintf("Denied by %s: %s", clean(d.By, 100), clean(d.Reason, 300))
+	default:
+		return "Denied by " + clean(d.By, 100)
+	}
+}

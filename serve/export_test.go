@@ -76,3 +76,12 @@ func (s *Server) SetTrustProxy() { s.opts.TrustProxy = true }
 
 // ValidPosition reports whether a stream of a session can begin at a position.
 func ValidPosition(text string) bool { return validPosition.MatchString(text) }
+
+// PartSize is partSize.
+const PartSize = partSize
+
+// WriteEvent writes a text as a stream does. A client may take the given time for each part.
+func WriteEvent(w http.ResponseWriter, each time.Duration, text string) bool {
+	out := &eventWriter{patientWriter{w: w, control: http.NewResponseController(w), each: each}}
+	return out.write(text)
+}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/serve"
+	"github.com/belay-run/belay/store/memstore"
 )
 
 // Ten thousand connections of one client take no more than the allowed number of places. When
@@ -113,7 +114,7 @@ func FuzzForwarded(f *testing.F) {
 func understands(position string) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel() // only the position is checked
-	for _, err := range belay.NewEvents().Watch(ctx, nil, &belay.WatchOptions{Session: "s", After: position}) {
+	for _, err := range belay.NewEvents().Watch(ctx, memstore.New(nil), &belay.WatchOptions{Session: "s", After: position}) {
 		return err
 	}
 	return nil

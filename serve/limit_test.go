@@ -3,16 +3,17 @@ package serve_test
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -182,48 +183,43 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
+// slowWriter is a connection whose client reads a part in half of the allowed time.
+type slowWriter struct {
+	http.ResponseWriter
+
+	deadline time.Time
+}
+
+func (*slowWriter) Flush() {}
+
+func (w *slowWriter) SetWriteDeadline(deadline time.Time) error { w.deadline = deadline; return nil }
+
+func (w *slowWriter) Write(data []byte) (int, error) {
+	time.Sleep(time.Duration(len(data)) * (slowEach / 2) / serve.PartSize)
+	if time.Now().After(w.deadline) {
+		return 0, os.ErrDeadlineExceeded
+	}
+	return w.ResponseWriter.Write(data)
+}
+
+const slowEach = 10 * time.Second
+
 // A client that reads slowly but steadily gets a large event, although the whole event takes
-// longer than the time for one part.
+// much longer than the time for one part. A client that is slower is disconnected.
 //
 // SPEC V-03
 func TestLargeEventsForSlowClients(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil, nil)
-	server, err := serve.New(w.host, &serve.Options{Tokens: w.tokens})
-	if err != nil {
-		t.Fatal(err)
-	}
-	const each = time.Second
-	server.SetTimeouts(10*time.Second, 10*time.Second, each)
-	slow := w.again(server)
-	id := w.newSession()
-	w.turn("admin", id, strings.Repeat("x", 900_000))
-	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(slow.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
-	if err := conn.(*net.TCPConn).SetReadBuffer(4096); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := fmt.Fprintf(conn, "GET /v1/sessions/%s/events HTTP/1.0\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", id, w.secret["admin"]); err != nil {
-		t.Fatal(err)
-	}
-	began := time.Now()
-	read := bufio.NewReaderSize(conn, 1<<16)
-	var all strings.Builder
-	part := make([]byte, 1<<15)
-	for !strings.Contains(all.String()[max(0, all.Len()-1<<16):], "event: turn_end") {
-		n, err := read.Read(part)
-		all.Write(part[:n])
-		if err != nil {
-			t.Fatalf("the stream ends after %d bytes and %s: %v", all.Len(), time.Since(began), err)
+	synctest.Test(t, func(t *testing.T) {
+		text := strings.Repeat("x", 20*serve.PartSize+1)
+		rec := httptest.NewRecorder()
+		if !serve.WriteEvent(&slowWriter{ResponseWriter: rec}, slowEach, text) || rec.Body.String() != text {
+			t.Errorf("the client got %d of %d bytes", rec.Body.Len(), len(text))
 		}
-		time.Sleep(40 * time.Millisecond) // the client is slow: this is what the test is about
-	}
-	if time.Since(began) < each {
-		t.Skipf("the client was not slow: the events took %s", time.Since(began))
-	}
+		if serve.WriteEvent(&slowWriter{ResponseWriter: httptest.NewRecorder()}, slowEach/3, text) {
+			t.Error("a client that is too slow is not disconnected")
+		}
+	})
 }
 
 // The address of a client behind a proxy is the last value that the proxy added. Values that

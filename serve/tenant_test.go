@@ -116,20 +116,21 @@ func TestLabelsThatChange(t *testing.T) {
 func TestTenantsSeeNoMachine(t *testing.T) {
 	t.Parallel()
 	const secretHost = "llm.internal.example"
-	files := map[string]string{
-		".belay/hooks/audit.yaml": "version: 1\nhooks:\n  - id: audit\n    on: tool.pre\n    command: [\"./missing-program\"]\n",
-	}
-	w := newWorld(t, files, func(h *host.Options, _ *serve.Options) {
+	userDir := ""
+	w := newWorld(t, nil, func(h *host.Options, _ *serve.Options) {
 		user := t.TempDir()
 		text := "providers:\n  inner: {url: \"http://" + secretHost + ":8080/v1\", kind: openai-chat}\n"
-		dir := filepath.Join(user, "belay")
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
+		broken := "hooks:\n  - id: audit\n    phase: tool.post\n    command: [sh, -c, 'echo open " + user + "/secret.key >&2; exit 3']\n    failure: open\n"
+		for name, text := range map[string]string{"belay.yaml": text, "hooks/audit.yaml": broken} {
+			file := filepath.Join(user, "belay", filepath.FromSlash(name))
+			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if err := os.WriteFile(filepath.Join(dir, "belay.yaml"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		h.UserDir = user
+		h.UserDir, userDir = user, user
 	})
 	w.token("a", map[string]string{"tenant": "a"}, serve.RoleAdmin)
 	id := w.labelled("a")
@@ -181,7 +182,7 @@ func TestTenantsSeeNoMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, text := range read {
-		for _, word := range []string{secretHost, w.dir, filepath.Dir(w.tokens.LocalFile()), "secret.key"} {
+		for _, word := range []string{secretHost, w.dir, userDir, "secret.key"} {
 			if what == "listSessions" || what == "readSession" { // the title is what the user said
 				text = strings.ReplaceAll(text, "call list {}", "")
 			}

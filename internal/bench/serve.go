@@ -243,9 +243,9 @@ func closeAll(all []*benchClient) {
 	}
 }
 
-// timed are the events whose delay is measured. They are not stored, so their time is when
+// liveKinds are the events whose delay is measured. They are not stored, so their time is when
 // they happened.
-var timed = []string{"event: text_delta", "event: turn_end"}
+var liveKinds = []string{"event: text_delta", "event: turn_end"}
 
 // collect reads events until the connection is closed. It counts the ends of turns.
 func (c *benchClient) collect(ends *atomic.Int64) {
@@ -258,7 +258,7 @@ func (c *benchClient) collect(ends *atomic.Int64) {
 		switch {
 		case strings.HasPrefix(line, "event: "):
 			kind = strings.TrimSpace(line)
-		case strings.HasPrefix(line, "data: ") && slices.Contains(timed, kind):
+		case strings.HasPrefix(line, "data: ") && slices.Contains(liveKinds, kind):
 			c.arrived = append(c.arrived, arrival{strings.TrimPrefix(line, "data: "), time.Now()})
 			if kind == "event: turn_end" {
 				ends.Add(1)
@@ -269,28 +269,33 @@ func (c *benchClient) collect(ends *atomic.Int64) {
 
 const (
 	benchStreams = 1000
-	benchTurns   = 200 // in each round
+	benchTurns   = 160 // in each measurement; every session has at most one turn
 	benchRounds  = 3
 )
 
 // delays runs turns, 100 in a second, while clients follow all sessions. It returns the delay
-// of each event from its time until it arrives at its client.
-func (s *servedHost) delays(addr string) ([]float64, error) {
+// of each event from its time until it arrives at its client. The turns are in the sessions
+// from the number first on.
+func (s *servedHost) delays(addr string, first int) ([]float64, error) {
 	clients, err := connectAll(addr, s.secret, benchStreams)
 	if err != nil {
 		return nil, err
 	}
-	var ends atomic.Int64
+	var ends, earlier atomic.Int64
 	var reading sync.WaitGroup
-	for _, c := range clients {
-		reading.Go(func() { c.collect(&ends) })
+	for i, c := range clients {
+		count := &earlier
+		if i >= first && i < first+benchTurns {
+			count = &ends
+		}
+		reading.Go(func() { c.collect(count) })
 	}
 	begin := time.Now()
 	every := time.NewTicker(10 * time.Millisecond)
 	defer every.Stop()
 	for i := range benchTurns {
 		<-every.C
-		turn, err := belay.NewQueuedTurn(benchSession(i*7%benchStreams), host.Main, "go")
+		turn, err := belay.NewQueuedTurn(benchSession(first+i), host.Main, "go")
 		if err == nil {
 			err = s.store().Submit(ctx, turn)
 		}
@@ -307,7 +312,7 @@ func (s *servedHost) delays(addr string) ([]float64, error) {
 		return nil, fmt.Errorf("%d turns ended, want %d", ends.Load(), benchTurns)
 	}
 	var all []float64
-	for _, c := range clients {
+	for _, c := range clients[first : first+benchTurns] {
 		for _, a := range c.arrived {
 			var e belay.Event
 			if err := json.Unmarshal([]byte(a.line), &e); err != nil {
@@ -344,20 +349,20 @@ func serveStreamP99() (figure float64, err error) {
 	defer func() { err = errors.Join(err, bare.close()) }()
 	ours, below := math.Inf(1), math.Inf(1)
 	var ratios []float64
-	for range benchRounds {
+	for round := range benchRounds {
 		feeding, stop := context.WithCancel(ctx)
 		fed := make(chan struct{})
 		go func() { // ends with stop
 			defer close(fed)
 			bare.feed(feeding, s.Host)
 		}()
-		under, err := s.delays(bare.addr)
+		under, err := s.delays(bare.addr, 2*round*benchTurns)
 		stop()
 		<-fed
 		if err != nil {
 			return 0, fmt.Errorf("the bare loop: %w", err)
 		}
-		over, err := s.delays(s.addr)
+		over, err := s.delays(s.addr, (2*round+1)*benchTurns)
 		if err != nil {
 			return 0, err
 		}
@@ -437,13 +442,17 @@ func serveWatchedTurn() (figure float64, err error) {
 		return 0, err
 	}
 	var reading sync.WaitGroup
+	var clients []*benchClient
+	defer func() {
+		closeAll(clients)
+		reading.Wait()
+	}()
 	for range 10 {
 		c, err := connect(s.addr, benchSession(0), s.secret)
 		if err != nil {
 			return 0, err
 		}
-		defer reading.Wait()
-		defer func() { _ = c.conn.Close() }()
+		clients = append(clients, c)
 		reading.Go(func() { _, _ = io.Copy(io.Discard, c.read) }) // ends when the connection is closed
 	}
 	turns := func(session string) func(n int) {
@@ -473,25 +482,31 @@ func (s *servedHost) fillSessions(count int) (err error) {
 // serveList returns the time to list 50 of 100,000 sessions divided by the time to list 50 of
 // 1,000.
 func serveList() (figure float64, err error) {
-	var list [2]func(n int)
-	for i, count := range []int{100_000, 1000} {
+	var servers []*servedHost
+	transport := &http.Transport{}
+	defer func() {
+		transport.CloseIdleConnections()
+		for _, s := range servers {
+			err = errors.Join(err, s.close())
+		}
+	}()
+	var lists []func(n int)
+	for _, count := range []int{100_000, 1000} {
 		s, err := newServedHost()
 		if err != nil {
 			return 0, err
 		}
-		defer func() { err = errors.Join(err, s.close()) }()
+		servers = append(servers, s)
 		if err := s.fillSessions(count); err != nil {
 			return 0, err
 		}
-		client := &http.Client{Transport: &http.Transport{}}
-		defer client.CloseIdleConnections()
-		list[i] = func(n int) {
+		lists = append(lists, func(n int) {
 			for range n {
-				must(s.list(client))
+				must(s.list(&http.Client{Transport: transport}))
 			}
-		}
+		})
 	}
-	return ratio(list[0], list[1]), nil
+	return ratio(lists[0], lists[1]), nil
 }
 
 // list lists 50 sessions.

@@ -80,7 +80,7 @@ func (t *turn) store() (err error) {
 	s.messages = append(s.messages, messages...)
 	if now := settledUntil(c.State, s.last); now != s.stored.Load() {
 		s.stored.Store(now)
-		t.agent.events.tellStored(s.id, now, s.messages)
+		t.agent.events.tellStored(s.id, t.agent.opts.Name, now, s.messages)
 	}
 	t.request.placed = nil
 	if c.Calls != nil {

@@ -283,7 +283,8 @@ func settledUntil(state *SessionState, last int64) int64 {
 // number until.
 func (s *storedWatch) fill(until int64) error {
 	var calls map[string]*CallPart // the calls of the last response
-	for m, err := range s.read(max(s.at.message, 1), until) {
+	messages, recent := s.read(max(s.at.message, 1), until)
+	for m, err := range messages {
 		if errors.Is(err, ErrNotFound) {
 			return nil // the first turn of the session has not begun
 		}
@@ -293,7 +294,9 @@ func (s *storedWatch) fill(until int64) error {
 		if m.Seq > until {
 			return nil
 		}
-		if err := s.enterTurn(m.Turn); err != nil {
+		if recent {
+			s.turn = m.Turn // read has set the agent
+		} else if err := s.enterTurn(m.Turn); err != nil {
 			return err
 		}
 		events := s.events(m, calls)
@@ -314,20 +317,23 @@ func (s *storedWatch) fill(until int64) error {
 	return nil
 }
 
-// read yields the stored messages from the number first on. It reads the store only if this
-// process has not just stored all messages up to the number last.
-func (s *storedWatch) read(first, last int64) iter.Seq2[*Message, error] {
-	recent := s.watcher.between(first, last)
-	if recent == nil {
-		return s.store.Read(s.ctx, s.session, first-1)
+// read returns the stored messages from the number first on. It reads the store only if this
+// process has not just stored all messages up to the number last: see tellStored.
+func (s *storedWatch) read(first, last int64) (messages iter.Seq2[*Message, error], recent bool) {
+	stored, agent := s.watcher.between(first, last)
+	if stored == nil {
+		return s.store.Read(s.ctx, s.session, first-1), false
+	}
+	if s.failed != nil { // all agents are watched
+		s.agent = agent
 	}
 	return func(yield func(*Message, error) bool) {
-		for _, m := range recent {
+		for _, m := range stored {
 			if !yield(m, nil) {
 				return
 			}
 		}
-	}
+	}, true
 }
 
 // enterTurn notes the turn of the next message. If all agents are watched, it reads which

@@ -83,5 +83,5 @@ const PartSize = partSize
 // WriteEvent writes a text as a stream does. A client may take the given time for each part.
 func WriteEvent(w http.ResponseWriter, each time.Duration, text string) bool {
 	out := &eventWriter{patientWriter{w: w, control: http.NewResponseController(w), each: each}}
-	return out.write(text)
+	return out.write([]byte(text))
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"sync"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -50,7 +51,7 @@ func (s *Server) streamEvents(ctx context.Context, q *request, session string, p
 	}
 	defer closed()
 	ctx, cancel := context.WithCancel(ctx)
-	frames, done := make(chan frame), make(chan error, 1)
+	waiting, done := &pendingFrames{ready: make(chan struct{}, 1), room: make(chan struct{}, 1)}, make(chan error, 1)
 	go func() { // ends before this function returns
 		var err error
 		defer func() {
@@ -60,14 +61,7 @@ func (s *Server) streamEvents(ctx context.Context, q *request, session string, p
 			}
 			done <- err
 		}()
-		err = produce(ctx, func(f frame) bool {
-			select {
-			case frames <- f:
-				return true
-			case <-ctx.Done():
-				return false
-			}
-		})
+		err = produce(ctx, func(f frame) bool { return waiting.add(ctx, f) })
 	}()
 	defer func() {
 		cancel()
@@ -84,12 +78,15 @@ func (s *Server) streamEvents(ctx context.Context, q *request, session string, p
 	defer ping.Stop()
 	for {
 		select {
-		case f := <-frames:
-			if !out.send(f) {
+		case <-waiting.ready:
+			if !out.write(waiting.take()) {
 				return nil
 			}
 		case err := <-done:
 			done <- nil // for the deferred function
+			if !out.write(waiting.take()) {
+				return nil
+			}
 			if err != nil && ctx.Err() == nil {
 				out.send(frame{event: eventProblem, data: s.problemFor(ctx, q.token, err)})
 			}
@@ -111,6 +108,61 @@ func (s *Server) streamEvents(ctx context.Context, q *request, session string, p
 			return nil
 		}
 	}
+}
+
+// pendingFrames are the events that wait to be written. Events that come while others are
+// written go out together, with one system call.
+type pendingFrames struct {
+	ready chan struct{} // has an element if there is something to write
+	room  chan struct{} // has an element if there may be room again
+
+	mu   sync.Mutex
+	text []byte
+}
+
+// mostPending is how many bytes may wait. Then the producer waits, and the watcher drops
+// events that are not stored.
+const mostPending = 32 << 10
+
+// add adds an event. It returns false if ctx ends.
+func (p *pendingFrames) add(ctx context.Context, f frame) bool {
+	text, ok := f.text()
+	if !ok {
+		return false
+	}
+	for {
+		p.mu.Lock()
+		room := len(p.text) == 0 || len(p.text)+len(text) <= mostPending
+		if room {
+			p.text = append(p.text, text...)
+		}
+		p.mu.Unlock()
+		if room {
+			select {
+			case p.ready <- struct{}{}:
+			default:
+			}
+			return ctx.Err() == nil
+		}
+		select {
+		case <-p.room:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// take returns what waits.
+func (p *pendingFrames) take() []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	text := p.text
+	p.text = nil
+	select {
+	case p.room <- struct{}{}:
+	default:
+	}
+	return text
 }
 
 // maySee returns an error if the token of a stream was revoked or rotated, or if it may no
@@ -154,29 +206,39 @@ func (p *patientWriter) Write(data []byte) (n int, err error) {
 // is too slow.
 type eventWriter struct{ patientWriter }
 
-func (e *eventWriter) write(text string) bool {
-	if _, err := e.Write([]byte(text)); err != nil {
+func (e *eventWriter) write(text []byte) bool {
+	if len(text) == 0 {
+		return true
+	}
+	if _, err := e.Write(text); err != nil {
 		return false
 	}
 	return e.control.Flush() == nil
 }
 
-func (e *eventWriter) comment(text string) bool { return e.write(": " + text + "\n\n") }
+func (e *eventWriter) comment(text string) bool { return e.write([]byte(": " + text + "\n\n")) }
 
 func (e *eventWriter) retry(after time.Duration) bool {
-	return e.write(fmt.Sprintf("retry: %d\n\n", after.Milliseconds()))
+	return e.write(fmt.Appendf(nil, "retry: %d\n\n", after.Milliseconds()))
 }
 
 func (e *eventWriter) send(f frame) bool {
+	text, ok := f.text()
+	return ok && e.write(text)
+}
+
+// text returns the lines of the event. It reports false if the data cannot be encoded.
+func (f frame) text() ([]byte, bool) {
 	data, err := json.Marshal(f.data) // JSON has no line breaks, which would end a line of the stream
 	if err != nil {
-		return false
+		return nil, false
 	}
-	text := ""
+	text := make([]byte, 0, len(data)+len(f.id)+len(f.event)+24)
 	if f.id != "" {
-		text = "id: " + f.id + "\n"
+		text = append(append(append(text, "id: "...), f.id...), '\n')
 	}
-	return e.write(text + "event: " + f.event + "\ndata: " + string(data) + "\n\n")
+	text = append(append(append(text, "event: "...), f.event...), "\ndata: "...)
+	return append(append(text, data...), "\n\n"...), true
 }
 
 // missed is the data of the event "missed".

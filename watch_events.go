@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,7 @@ type Events struct {
 	all     []*watcher
 	running map[string]int // how many turns run in this process, by session; only if shared
 	share   *sharing       // the running call of Share, or nil
+	follows map[followKey]*follower
 }
 
 // NewEvents returns an Events for several agents.
@@ -79,45 +81,107 @@ const (
 	followPause    = 250 * time.Millisecond
 )
 
-// follow wakes the watcher when any process changes the session in the store. Call the
-// returned function to end this.
+// followKey identifies a session that is followed.
+type followKey struct {
+	store   TurnStore
+	session string
+}
+
+// follower follows the changes of a session in the store, for all its watchers. Events.mu
+// guards its fields.
+type follower struct {
+	watchers map[*watcher]chan error // gets the error that ends the follower
+	cancel   context.CancelFunc
+	done     chan struct{} // closed when its goroutine has ended
+}
+
+// follow wakes the watcher when any process changes the session in the store. The watchers of
+// a session share one goroutine. The returned function ends it.
 func (s *storedWatch) follow(store TurnStore, w *watcher) (stop func()) {
-	ctx, cancel := context.WithCancel(s.ctx)
+	es := s.source
 	s.failed = make(chan error, 1)
-	stopFollowing := s.source.addFollower(w)
-	var following sync.WaitGroup
-	following.Go(func() { // ends when stop is called, or with an error
-		var since time.Time // when the store became unreachable; zero: it is reachable
-		for {
-			var failure error
-			for _, err := range store.Changes(ctx, s.session) {
-				if failure = err; err != nil {
-					break
-				}
-				since = time.Time{}
+	stopFollowing := es.addFollower(w)
+	key := followKey{store, s.session}
+	shared := reflect.TypeOf(store).Comparable()
+	es.mu.Lock()
+	f := (*follower)(nil)
+	if shared {
+		f = es.follows[key]
+	}
+	if f == nil {
+		ctx, cancel := context.WithCancel(context.WithoutCancel(s.ctx))
+		f = &follower{watchers: make(map[*watcher]chan error), cancel: cancel, done: make(chan struct{})}
+		if shared {
+			if es.follows == nil {
+				es.follows = make(map[followKey]*follower)
+			}
+			es.follows[key] = f
+		}
+		go es.followChanges(ctx, key, f) // ends when its last watcher leaves, or with an error
+	}
+	f.watchers[w] = s.failed
+	es.mu.Unlock()
+	return func() {
+		stopFollowing()
+		es.mu.Lock()
+		delete(f.watchers, w)
+		last := len(f.watchers) == 0
+		if last {
+			es.forgetFollower(key, f)
+		}
+		es.mu.Unlock()
+		if last {
+			f.cancel()
+			<-f.done
+		}
+	}
+}
+
+// forgetFollower makes the next watcher start another follower. The caller holds es.mu.
+func (es *Events) forgetFollower(key followKey, f *follower) {
+	if es.follows != nil && reflect.TypeOf(key.store).Comparable() && es.follows[key] == f {
+		delete(es.follows, key)
+	}
+}
+
+// followChanges wakes the watchers of a follower after each change. If the session is deleted,
+// or the store is unreachable for followPatience, it gives them the error and ends.
+func (es *Events) followChanges(ctx context.Context, key followKey, f *follower) {
+	defer close(f.done)
+	var since time.Time // when the store became unreachable; zero: it is reachable
+	for {
+		var failure error
+		for _, err := range key.store.Changes(ctx, key.session) {
+			if failure = err; err != nil {
+				break
+			}
+			since = time.Time{}
+			es.mu.Lock()
+			for w := range f.watchers {
 				w.changed.Store(true)
 				w.rouse()
 			}
-			if ctx.Err() != nil {
-				return
-			}
-			if since.IsZero() {
-				since = time.Now()
-			}
-			if errors.Is(failure, ErrNotFound) || errors.Is(failure, ErrClosed) || time.Since(since) > followPatience {
-				s.failed <- failure
-				return
-			}
-			select {
-			case <-time.After(followPause):
-			case <-ctx.Done():
-				return
-			}
+			es.mu.Unlock()
 		}
-	})
-	return func() {
-		cancel()
-		stopFollowing()
-		following.Wait()
+		if ctx.Err() != nil {
+			return
+		}
+		if since.IsZero() {
+			since = time.Now()
+		}
+		if errors.Is(failure, ErrNotFound) || errors.Is(failure, ErrClosed) || time.Since(since) > followPatience {
+			es.mu.Lock()
+			defer es.mu.Unlock()
+			for _, failed := range f.watchers {
+				failed <- failure // it has room: each watcher gets one error
+			}
+			es.forgetFollower(key, f) // a new watcher tries again
+			return
+		}
+		select {
+		case <-time.After(followPause):
+		case <-ctx.Done():
+			return
+		}
 	}
 }

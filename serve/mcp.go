@@ -316,7 +316,7 @@ func (c *mcpCall) abort(ctx context.Context, turn string) {
 	ctx = context.WithoutCancel(ctx)
 	info, err := c.s.session(ctx, c.q, c.session)
 	if err == nil && info.State.Turn != nil && info.State.Turn.ID == turn {
-		_, err = abortTurn(ctx, c.s, c.q, &sessionIn{Session: c.session})
+		_, err = abortTurn(ctx, c.s, c.q, &api.AbortTurn{Session: c.session, Turn: turn})
 	}
 	if err != nil {
 		c.s.log.WarnContext(ctx, "cannot abort a turn whose caller has left", "session", c.session, "error", err)

@@ -89,7 +89,9 @@ func (p *Problem) sendOpenAI(w http.ResponseWriter) {
 	if p.retry == 0 {
 		w.Header().Set("X-Should-Retry", "false")
 	}
-	sendJSON(w, status, openAIError{p.openAI()})
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(openAIError{p.openAI()}) //nolint:errchkjson // the client has left; tests encode every error
 }
 
 // checkOnly rejects fields that have a tag `only` and another value than the tag lists. The
@@ -362,8 +364,8 @@ type openAIStream struct {
 // openAIStream starts a stream. It sends comments while the turn is silent. The client must
 // call end.
 func (s *Server) openAIStream(ctx context.Context, q *request, leave context.CancelFunc) (stream *openAIStream, end func()) {
-	control := http.NewResponseController(q.w)
-	o := &openAIStream{lock: make(chan struct{}, 1), out: &eventWriter{w: q.w, control: control}}
+	out := &eventWriter{patientWriter{w: q.w, control: http.NewResponseController(q.w), each: s.timeouts.event}}
+	o := &openAIStream{lock: make(chan struct{}, 1), out: out}
 	o.lock <- struct{}{}
 	q.w.Header().Set("Content-Type", "text/event-stream")
 	q.w.Header().Set("X-Accel-Buffering", "no") // nginx must not hold events back
@@ -394,7 +396,7 @@ func (s *Server) openAIStream(ctx context.Context, q *request, leave context.Can
 func (o *openAIStream) write(text string) bool {
 	<-o.lock
 	defer func() { o.lock <- struct{}{} }()
-	o.gone = o.gone || !o.out.write(text)
+	o.gone = o.gone || !o.out.write([]byte(text))
 	return !o.gone
 }
 

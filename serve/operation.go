@@ -93,8 +93,8 @@ func writing[In, Out any](o operation, do func(context.Context, *Server, *reques
 	o = stream(o, nil, func(ctx context.Context, s *Server, q *request, in *In) error {
 		out, err := do(ctx, s, q, in)
 		if out != nil && err == nil {
-			_ = http.NewResponseController(q.w).SetWriteDeadline(time.Now().Add(bodyTimeout)) // it may have waited for a turn
-			sendJSON(q.w, o.status, out)
+			_ = http.NewResponseController(q.w).SetWriteDeadline(time.Now().Add(s.timeouts.body)) // it may have waited for a turn
+			s.sendJSON(q.w, o.status, out)
 		}
 		return err
 	})

@@ -92,34 +92,26 @@ func readWorkers(ctx context.Context, s *Server, _ *request, _ *noInput) (api.Wo
 func listSkills(ctx context.Context, s *Server, q *request, _ *noInput) (api.SkillList, error) {
 	all, err := s.project.Skills(ctx)
 	for i := range all {
-		all[i].Path = q.path(all[i].Path)
+		all[i].Path = q.token.path(all[i].Path)
 	}
 	return api.SkillList{Skills: orEmpty(all)}, err
-}
-
-// path leaves out the path of a file for tokens that are limited to labels: it tells about
-// the machine.
-func (q *request) path(path string) string {
-	if len(q.token.Labels) > 0 {
-		return ""
-	}
-	return path
 }
 
 func listAgents(ctx context.Context, s *Server, q *request, _ *noInput) (api.AgentList, error) {
 	all, err := s.project.Agents(ctx)
 	for i := range all {
-		all[i].Path = q.path(all[i].Path)
+		all[i].Path = q.token.path(all[i].Path)
 		all[i].Tools, all[i].Skills = orEmpty(all[i].Tools), orEmpty(all[i].Skills)
 	}
 	return api.AgentList{Agents: orEmpty(all)}, err
 }
 
-func listModels(ctx context.Context, s *Server, _ *request, _ *noInput) (api.Models, error) {
+func listModels(ctx context.Context, s *Server, q *request, _ *noInput) (api.Models, error) {
 	all, err := s.project.Models()
 	if err != nil {
 		return api.Models{}, err
 	}
+	all = q.token.models(all)
 	out := api.Models{Model: all.Model, Problem: all.Problem, Providers: []api.Provider{}, Object: "list", Data: []api.OpenAIModel{{ID: host.Main, Object: "model", OwnedBy: "belay"}}}
 	for i := range all.Providers {
 		out.Providers = append(out.Providers, all.Providers[i].Provider)
@@ -145,12 +137,9 @@ func readUsage(ctx context.Context, s *Server, q *request, in *api.ReadUsage) (a
 		}
 		labels[name] = value
 	}
-	for info, err := range s.store.Sessions(ctx, belay.SessionFilter{Labels: labels}) {
+	for info, err := range s.pages(ctx, belay.SessionFilter{Labels: labels, Since: in.Since}, pageSize) {
 		if err != nil {
 			return out, err
-		}
-		if info.Changed.Before(in.Since) {
-			break // the last changed sessions come first
 		}
 		if inspect.IsChild(info.ID) {
 			continue // its parent's usage includes it

@@ -80,7 +80,7 @@ func listRuns(ctx context.Context, s *Server, q *request, in *api.ListRuns) (api
 			return out, err
 		}
 		if ok && shown(&r, in.All) {
-			out.Runs = append(out.Runs, r)
+			out.Runs = append(out.Runs, q.token.run(r))
 		}
 		if len(out.Runs) == in.Limit {
 			break
@@ -99,17 +99,16 @@ func runEvents(ctx context.Context, s *Server, q *request, in *api.RunEvents) er
 	if err != nil {
 		return err
 	}
-	seen := s.visible(q)
-	return s.streamEvents(ctx, q, func(ctx context.Context, send func(frame) bool) error {
+	return s.streamEvents(ctx, q, in.Session, func(ctx context.Context, send func(frame) bool) error {
 		for r, err := range journal.Follow(ctx, hook.Filter{Session: in.Session}) {
 			if err != nil {
 				return err
 			}
-			ok, err := seen.ofToken(ctx, &r)
+			ok, err := s.visible(q).ofToken(ctx, &r) // the labels may have changed since the last run
 			if err != nil {
 				return err
 			}
-			if ok && shown(&r, in.All) && !send(frame{event: "run", data: r}) {
+			if ok && shown(&r, in.All) && !send(frame{event: "run", data: q.token.run(r)}) {
 				return nil
 			}
 		}
@@ -152,7 +151,7 @@ func (s *Server) turnRuns(ctx context.Context, q *request, in *runIn) (hook.Run,
 
 func readRun(ctx context.Context, s *Server, q *request, in *runIn) (hook.Run, error) {
 	run, _, err := s.turnRuns(ctx, q, in)
-	return run, err
+	return q.token.run(run), err
 }
 
 // explainRun explains the dispatch of a run with the records of the turn and the present
@@ -163,7 +162,7 @@ func explainRun(ctx context.Context, s *Server, q *request, in *runIn) (api.Expl
 		return api.Explanation{}, err
 	}
 	plan := hook.Plan{Phase: run.Phase}
-	if len(q.token.Labels) == 0 { // the plan shows the hooks of the project
+	if !q.token.isTenant() { // the plan shows the hooks of the project
 		plans, err := s.project.Plans(ctx, run.Phase, "")
 		if err != nil {
 			return api.Explanation{}, err
@@ -175,7 +174,7 @@ func explainRun(ctx context.Context, s *Server, q *request, in *runIn) (api.Expl
 	out := api.Explanation{}
 	for _, x := range hook.ExplainRuns(plan, all) {
 		if x.Dispatch == run.Dispatch {
-			out.Explanation = x
+			out.Explanation = q.token.explanation(x)
 		}
 	}
 	used := make(map[codes.Code]bool)

@@ -3,6 +3,8 @@ package serve
 import (
 	"cmp"
 	"context"
+	"errors"
+	"iter"
 	"maps"
 	"time"
 
@@ -33,7 +35,7 @@ func (s *Server) session(ctx context.Context, q *request, id string) (belay.Sess
 }
 
 // visible remembers which sessions a token may see, while one request lists things of many
-// sessions.
+// sessions. A stream must not use it for long, because a session can lose its labels.
 type visible struct {
 	s     *Server
 	q     *request
@@ -84,7 +86,10 @@ func createSession(ctx context.Context, s *Server, q *request, in *api.CreateSes
 			return api.Session{}, err
 		}
 	default:
-		id = inspect.NewSessionID(time.Now())
+		var err error
+		if id, err = s.newID(ctx); err != nil {
+			return api.Session{}, err
+		}
 	}
 	update := belay.SessionUpdate{Labels: labels}
 	if in.Title != "" {
@@ -99,6 +104,16 @@ func createSession(ctx context.Context, s *Server, q *request, in *api.CreateSes
 	return readSession(ctx, s, q, &sessionIn{Session: id})
 }
 
+// newID returns an id that no session has. Ids are short, so two can be equal by chance.
+func (s *Server) newID(ctx context.Context) (string, error) {
+	for {
+		id := inspect.NewSessionID(time.Now())
+		if _, found, err := inspect.FindSession(ctx, s.store, id); err != nil || !found {
+			return id, err
+		}
+	}
+}
+
 func listSessions(ctx context.Context, s *Server, q *request, in *api.ListSessions) (api.SessionList, error) {
 	out := api.SessionList{Sessions: []api.Session{}}
 	filter := belay.SessionFilter{Prefix: in.Prefix, Open: in.Open, Labels: maps.Clone(in.Label), After: in.After}
@@ -111,7 +126,7 @@ func listSessions(ctx context.Context, s *Server, q *request, in *api.ListSessio
 		}
 		filter.Labels[name] = value
 	}
-	for info, err := range s.store.Sessions(ctx, filter) {
+	for info, err := range s.pages(ctx, filter, in.Limit+1) {
 		if err != nil {
 			return out, err
 		}
@@ -126,9 +141,32 @@ func listSessions(ctx context.Context, s *Server, q *request, in *api.ListSessio
 		if err != nil {
 			return out, err
 		}
-		out.Sessions = append(out.Sessions, one)
+		out.Sessions = append(out.Sessions, q.token.session(&info, one))
 	}
 	return out, nil
+}
+
+// pageSize is how many sessions are read at once when all are needed.
+const pageSize = 500
+
+// pages yields all matching sessions, and reads no more than size sessions at once.
+func (s *Server) pages(ctx context.Context, filter belay.SessionFilter, size int) iter.Seq2[belay.SessionInfo, error] {
+	filter.Limit = size
+	return func(yield func(belay.SessionInfo, error) bool) {
+		for {
+			n := 0
+			for info, err := range s.store.Sessions(ctx, filter) {
+				if !yield(info, err) || err != nil {
+					return
+				}
+				filter.After = info.Cursor()
+				n++
+			}
+			if n < size {
+				return
+			}
+		}
+	}
 }
 
 type sessionIn struct {
@@ -144,7 +182,7 @@ func readSession(ctx context.Context, s *Server, q *request, in *sessionIn) (api
 	if err == nil {
 		out.Calls, err = inspect.OpenCalls(ctx, s.store, &info)
 	}
-	return out, err
+	return q.token.session(&info, out), err
 }
 
 func updateSession(ctx context.Context, s *Server, q *request, in *api.UpdateSession) (api.Session, error) {
@@ -189,9 +227,21 @@ func forkSession(ctx context.Context, s *Server, q *request, in *api.ForkSession
 		return api.Session{}, err
 	}
 	defer func() { _ = agent.Close(context.WithoutCancel(ctx)) }() // ignore errors: it ran no turn
-	id := inspect.NewSessionID(time.Now())
+	id, err := s.newID(ctx)
+	if err != nil {
+		return api.Session{}, err
+	}
 	if _, err := agent.Session(info.ID).Fork(ctx, id, at); err != nil {
 		return api.Session{}, err
+	}
+	if inspect.IsChild(info.ID) { // its own labels are those of its parent, and Fork does not know them
+		parent, _, err := inspect.FindSession(ctx, s.store, inspect.ParentOf(info.ID))
+		if err == nil && len(parent.Labels) > 0 {
+			err = s.store.Describe(ctx, id, belay.SessionUpdate{Labels: parent.Labels})
+		}
+		if err != nil {
+			return api.Session{}, errors.Join(err, s.store.Delete(context.WithoutCancel(ctx), id)) // without its labels, nobody would find it
+		}
 	}
 	return readSession(ctx, s, q, &sessionIn{Session: id})
 }

@@ -23,9 +23,6 @@ type frame struct {
 }
 
 const (
-	// writeTimeout is how long a client may take to read one event. A client that takes longer
-	// is disconnected. It can continue with the last id that it has.
-	writeTimeout = 10 * time.Second
 	// retryAfter is when a client should connect again after the server has stopped.
 	retryAfter = 2 * time.Second
 	// mostWaiting is how many events may wait for a slow client. Then events that are not
@@ -41,15 +38,21 @@ const (
 
 // streamEvents sends events until the client leaves, the token is revoked or the server
 // stops. produce calls send for each event, on another goroutine, and must end when its
-// context ends or send returns false.
-func (s *Server) streamEvents(ctx context.Context, q *request, produce func(ctx context.Context, send func(frame) bool) error) error {
+// context ends or send returns false. session is the session of the stream, or empty: the
+// stream ends when the token may no longer see the session.
+func (s *Server) streamEvents(ctx context.Context, q *request, session string, produce func(ctx context.Context, send func(frame) bool) error) error {
 	if s.stopping() {
 		p := problem(http.StatusServiceUnavailable, codes.ServerDraining, "the server is stopping: connect again")
 		p.retry = int(retryAfter.Seconds())
 		return p
 	}
+	closed, p := s.usages.openStream(q.token)
+	if p != nil {
+		return p
+	}
+	defer closed()
 	ctx, cancel := context.WithCancel(ctx)
-	frames, done := make(chan frame), make(chan error, 1)
+	waiting, done := &pendingFrames{ready: make(chan struct{}, 1), room: make(chan struct{}, 1)}, make(chan error, 1)
 	go func() { // ends before this function returns
 		var err error
 		defer func() {
@@ -59,20 +62,13 @@ func (s *Server) streamEvents(ctx context.Context, q *request, produce func(ctx 
 			}
 			done <- err
 		}()
-		err = produce(ctx, func(f frame) bool {
-			select {
-			case frames <- f:
-				return true
-			case <-ctx.Done():
-				return false
-			}
-		})
+		err = produce(ctx, func(f frame) bool { return waiting.add(ctx, f) })
 	}()
 	defer func() {
 		cancel()
 		<-done
 	}()
-	out := &eventWriter{w: q.w, control: http.NewResponseController(q.w)}
+	out := &eventWriter{patientWriter{w: q.w, control: http.NewResponseController(q.w), each: s.timeouts.event}}
 	q.w.Header().Set("Content-Type", "text/event-stream")
 	q.w.Header().Set("X-Accel-Buffering", "no") // nginx must not hold events back
 	q.w.WriteHeader(http.StatusOK)
@@ -83,22 +79,27 @@ func (s *Server) streamEvents(ctx context.Context, q *request, produce func(ctx 
 	defer ping.Stop()
 	for {
 		select {
-		case f := <-frames:
-			if !out.send(f) {
+		case <-waiting.ready:
+			if !out.write(waiting.take()) {
 				return nil
 			}
 		case err := <-done:
 			done <- nil // for the deferred function
+			if !out.write(waiting.take()) {
+				return nil
+			}
 			if err != nil && ctx.Err() == nil {
-				out.send(frame{event: eventProblem, data: s.problemOf(ctx, err)})
+				out.send(frame{event: eventProblem, data: s.problemFor(ctx, q.token, err)})
 			}
 			return nil
 		case <-ping.C:
-			if !out.comment("ping") {
+			if err := s.maySee(ctx, q, session); err != nil {
+				if ctx.Err() == nil {
+					out.send(frame{event: eventProblem, data: s.problemFor(ctx, q.token, err)})
+				}
 				return nil
 			}
-			if known, err := s.opts.Tokens.named(q.token.Name); err != nil || known.Hash != q.token.Hash {
-				out.send(frame{event: eventProblem, data: problem(http.StatusUnauthorized, codes.AuthRequired, "the token was revoked or rotated")})
+			if !out.comment("ping") {
 				return nil
 			}
 		case <-s.draining:
@@ -110,37 +111,135 @@ func (s *Server) streamEvents(ctx context.Context, q *request, produce func(ctx 
 	}
 }
 
-// eventWriter writes server-sent events. Its methods report false if the client has left or
-// is too slow.
-type eventWriter struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
+// pendingFrames are the events that wait to be written. Events that come while others are
+// written go out together, with one system call.
+type pendingFrames struct {
+	ready chan struct{} // has an element if there is something to write
+	room  chan struct{} // has an element if there may be room again
+
+	mu   sync.Mutex
+	text []byte
 }
 
-func (e *eventWriter) write(text string) bool {
-	_ = e.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // ignore errors: some test writers have no deadlines
-	if _, err := e.w.Write([]byte(text)); err != nil {
+// mostPending is how many bytes may wait. Then the producer waits, and the watcher drops
+// events that are not stored.
+const mostPending = 32 << 10
+
+// add adds an event. It returns false if ctx ends.
+func (p *pendingFrames) add(ctx context.Context, f frame) bool {
+	text, ok := f.text()
+	if !ok {
+		return false
+	}
+	for {
+		p.mu.Lock()
+		room := len(p.text) == 0 || len(p.text)+len(text) <= mostPending
+		if room {
+			p.text = append(p.text, text...)
+		}
+		p.mu.Unlock()
+		if room {
+			select {
+			case p.ready <- struct{}{}:
+			default:
+			}
+			return ctx.Err() == nil
+		}
+		select {
+		case <-p.room:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// take returns what waits.
+func (p *pendingFrames) take() []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	text := p.text
+	p.text = nil
+	select {
+	case p.room <- struct{}{}:
+	default:
+	}
+	return text
+}
+
+// maySee returns an error if the token of a stream was revoked or rotated, or if it may no
+// longer see the session of the stream: somebody can change the labels of a session.
+func (s *Server) maySee(ctx context.Context, q *request, session string) error {
+	known, err := s.opts.Tokens.named(q.token.Name)
+	if err != nil || known.Hash != q.token.Hash {
+		return problem(http.StatusUnauthorized, codes.AuthRequired, "the token was revoked or rotated")
+	}
+	if session == "" || !q.token.isTenant() {
+		return nil
+	}
+	_, err = s.session(ctx, q, session)
+	return err
+}
+
+// partSize is the size of the parts in which a large response is written.
+const partSize = 16 << 10
+
+// patientWriter writes to a client that may be slow. The client must read each part within a
+// time. So a slow client gets a large response, and a client that reads nothing is
+// disconnected.
+type patientWriter struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	each    time.Duration
+}
+
+// Write writes data in parts.
+func (p *patientWriter) Write(data []byte) (n int, err error) {
+	for len(data) > 0 && err == nil {
+		_ = p.control.SetWriteDeadline(time.Now().Add(p.each)) // ignore errors: some test writers have no deadlines
+		var more int
+		more, err = p.w.Write(data[:min(len(data), partSize)])
+		n, data = n+more, data[more:]
+	}
+	return n, err //nolint:wrapcheck // only its existence matters
+}
+
+// eventWriter writes server-sent events. Its methods report false if the client has left or
+// is too slow.
+type eventWriter struct{ patientWriter }
+
+func (e *eventWriter) write(text []byte) bool {
+	if len(text) == 0 {
+		return true
+	}
+	if _, err := e.Write(text); err != nil {
 		return false
 	}
 	return e.control.Flush() == nil
 }
 
-func (e *eventWriter) comment(text string) bool { return e.write(": " + text + "\n\n") }
+func (e *eventWriter) comment(text string) bool { return e.write([]byte(": " + text + "\n\n")) }
 
 func (e *eventWriter) retry(after time.Duration) bool {
-	return e.write(fmt.Sprintf("retry: %d\n\n", after.Milliseconds()))
+	return e.write(fmt.Appendf(nil, "retry: %d\n\n", after.Milliseconds()))
 }
 
 func (e *eventWriter) send(f frame) bool {
+	text, ok := f.text()
+	return ok && e.write(text)
+}
+
+// text returns the lines of the event. It reports false if the data cannot be encoded.
+func (f frame) text() ([]byte, bool) {
 	data, err := json.Marshal(f.data) // JSON has no line breaks, which would end a line of the stream
 	if err != nil {
-		return false
+		return nil, false
 	}
-	text := ""
+	text := make([]byte, 0, len(data)+len(f.id)+len(f.event)+24)
 	if f.id != "" {
-		text = "id: " + f.id + "\n"
+		text = append(append(append(text, "id: "...), f.id...), '\n')
 	}
-	return e.write(text + "event: " + f.event + "\ndata: " + string(data) + "\n\n")
+	text = append(append(append(text, "event: "...), f.event...), "\ndata: "...)
+	return append(append(text, data...), "\n\n"...), true
 }
 
 type sessionEventsIn struct {
@@ -163,7 +262,7 @@ func sessionEvents(ctx context.Context, s *Server, q *request, in *sessionEvents
 	if !validPosition().MatchString(after) {
 		return problem(http.StatusBadRequest, codes.CursorInvalid, "the position %.80q is invalid: use the id of an event", after)
 	}
-	return s.streamEvents(ctx, q, func(ctx context.Context, send func(frame) bool) error {
+	return s.streamEvents(ctx, q, info.ID, func(ctx context.Context, send func(frame) bool) error {
 		for e, err := range s.host.Watch(ctx, &belay.WatchOptions{Session: info.ID, After: after, Buffer: mostWaiting}) {
 			if m, ok := errors.AsType[*belay.MissedError](err); ok {
 				if !send(frame{event: eventMissed, data: api.Missed{Missed: m.Missed}}) {
@@ -174,7 +273,7 @@ func sessionEvents(ctx context.Context, s *Server, q *request, in *sessionEvents
 			if err != nil {
 				return err
 			}
-			if !send(frame{id: e.Position, event: string(e.Kind), data: e}) {
+			if !send(frame{id: e.Position, event: string(e.Kind), data: q.token.event(e)}) {
 				return nil
 			}
 		}

@@ -47,10 +47,16 @@ func startTurn(ctx context.Context, s *Server, q *request, in *api.StartTurn) (s
 	}
 	agent := cmp.Or(in.Agent, info.State.Agent, host.Main)
 	if err := s.project.CheckAgent(agent); err != nil {
+		if q.token.isTenant() {
+			err = fmt.Errorf("there is no agent %q", agent)
+		}
 		return startedTurn{}, invalid("/agent", "%v", err)
 	}
 	if in.Model != "" {
 		if err := s.project.CheckModel(in.Model); err != nil {
+			if q.token.isTenant() {
+				err = fmt.Errorf("the name of the model %q is invalid, or its provider is unknown", in.Model)
+			}
 			return startedTurn{}, invalid("/model", "%v", err)
 		}
 	}
@@ -69,6 +75,9 @@ func startTurn(ctx context.Context, s *Server, q *request, in *api.StartTurn) (s
 	if in.Wait == api.WaitEnd {
 		_ = http.NewResponseController(q.w).SetWriteDeadline(time.Time{}) // the turn may take long
 		out.Result, err = s.follow(ctx, out.followed(nil))
+	}
+	if out.Result != nil {
+		out.Result.Why = q.token.why(out.Result.Reason, out.Result.Why)
 	}
 	return out, err
 }
@@ -247,18 +256,24 @@ func listQueue(ctx context.Context, s *Server, q *request, in *sessionIn) (api.Q
 
 // abortTurn aborts the open turn, whichever worker runs it. If this process runs it, it ends at
 // once. Otherwise the request is stored, and the worker that runs the turn reads it within a
-// second. A turn that nobody runs is ended by the worker that claims it next.
-func abortTurn(ctx context.Context, s *Server, q *request, in *sessionIn) (api.Session, error) {
+// second. A turn that nobody runs is ended by the worker that claims it next. The request is for
+// one turn: if this turn ends in the meantime, the request does not abort the next one.
+func abortTurn(ctx context.Context, s *Server, q *request, in *api.AbortTurn) (api.Session, error) {
 	info, err := s.session(ctx, q, in.Session)
 	if err != nil {
 		return api.Session{}, err
 	}
-	by, open := q.token.by(), info.State.Turn
+	by, open, target := q.token.by(), info.State.Turn, in.Turn
+	if target == "" && open != nil {
+		target = open.ID
+	}
 	switch {
-	case s.worker != nil && s.worker.Abort(info.ID, fmt.Errorf("aborted by %s", by)):
-		return readSession(ctx, s, q, in)
+	case s.worker != nil && s.worker.Abort(info.ID, target, fmt.Errorf("aborted by %s", by)):
+		return readSession(ctx, s, q, &sessionIn{Session: in.Session})
 	case open == nil:
 		return api.Session{}, problem(http.StatusConflict, codes.TurnNone, "the session has no open turn")
+	case open.ID != target:
+		return api.Session{}, problem(http.StatusConflict, codes.TurnNone, "the turn %.80q is not open: the open turn of the session is %q", target, open.ID)
 	case inspect.IsChild(info.ID):
 		return api.Session{}, invalid("/session", "the session belongs to a subagent: abort the turn of its parent %s", inspect.ParentOf(info.ID))
 	case info.Held:
@@ -272,11 +287,11 @@ func abortTurn(ctx context.Context, s *Server, q *request, in *sessionIn) (api.S
 		}
 	}
 	turn := dueTurn(&info)
-	turn.Abort = by
+	turn.Abort, turn.AbortTurn = by, target
 	if err := s.store.Requeue(ctx, turn); err != nil {
 		return api.Session{}, err
 	}
-	return readSession(ctx, s, q, in)
+	return readSession(ctx, s, q, &sessionIn{Session: in.Session})
 }
 
 // dueTurn returns the open turn of a session, for the queue.

@@ -79,9 +79,9 @@ const template = `# Settings of this project for belay. Every line is optional; 
 
 # Settings of "belay serve" work only in the user's own file, or as variables: serve.listen (127.0.0.1:7717), serve.hosts
 # (names of the server), serve.url (its address, for links in messages), serve.workers (4; 0 leaves turns to "belay worker"),
-# serve.trust_proxy, serve.max_body (1MB) and serve.connections (4096). The key "channels" of the user's own file sends
-# approvals to Slack, Telegram or a webhook. Also only there: server (use the
-# server at this address instead of the sessions of the project) and token_file (the token for it). The variable BELAY_TOKEN
+# serve.trust_proxy, serve.max_body (1MB), serve.connections (4096), serve.rate (500 requests in a second for each token)
+# and serve.streams (2000 for each token). The key "channels" of the user's own file sends approvals to Slack, Telegram or a
+# webhook. Also only there: server (use the server at this address instead of the sessions of the project) and token_file (the token for it). The variable BELAY_TOKEN
 # has the token itself.
 
 # approvals:

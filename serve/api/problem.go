@@ -74,13 +74,13 @@ var known = []struct {
 	{belay.ErrClosed, http.StatusServiceUnavailable, codes.ServerDraining},
 }
 
-// CodeOf returns the status and the code for an error of a store or an agent. It reports
-// false for all other errors.
-func CodeOf(err error) (status int, code codes.Code, ok bool) {
+// CodeOf returns the error of package belay that err is, with its status and its code. The
+// error is nil if err is another error.
+func CodeOf(err error) (is error, status int, code codes.Code) {
 	for _, k := range known {
 		if errors.Is(err, k.err) {
-			return k.status, k.code, true
+			return k.err, k.status, k.code
 		}
 	}
-	return 0, "", false
+	return nil, 0, ""
 }

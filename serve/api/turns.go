@@ -60,3 +60,9 @@ type QueuedTurn struct {
 type Queue struct {
 	Turns []QueuedTurn `json:"turns"`
 }
+
+// AbortTurn is the input of abortTurn.
+type AbortTurn struct {
+	Session string `json:"session" in:"path" required:"true" jsonschema:"the id of the session"`
+	Turn    string `json:"turn,omitempty" maxLength:"128" jsonschema:"the id of the turn, from the event turn_start: another turn is not aborted. By default the turn that is open when the request arrives"`
+}

@@ -35,11 +35,10 @@ func (s *Store) follow(ctx context.Context, filter hook.Filter, yield func(hook.
 			return record.Cause(ctx, err)
 		}
 		if last > seen {
-			until := min(last, seen+record.RunPage)
-			if more, err := record.Followed(ctx, s.read, filter, seen, until, yield); err != nil || !more {
+			var more bool
+			if seen, more, err = record.Followed(ctx, s.read, filter, seen, min(last, seen+record.RunPage), yield); err != nil || !more {
 				return err
 			}
-			seen = until
 			continue
 		}
 		poll := time.NewTimer(s.opts.Poll)

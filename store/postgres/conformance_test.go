@@ -74,6 +74,12 @@ func TestFoldedRuns(t *testing.T) {
 }
 
 // SPEC J-08
+func TestFoldedRunsNearBounds(t *testing.T) {
+	t.Parallel()
+	backend.FoldedRunsNearBounds(t)
+}
+
+// SPEC J-08
 func TestFollowFolded(t *testing.T) {
 	t.Parallel()
 	backend.FollowFolded(t)

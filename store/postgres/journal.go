@@ -87,10 +87,11 @@ func (s *Store) follow(ctx context.Context, filter hook.Filter, yield func(hook.
 			}
 		}
 		for seen < last {
-			var more bool
-			if seen, more, err = record.Followed(ctx, s.read, filter, seen, min(last, seen+record.RunPage), yield); err != nil || !more {
+			until := min(last, seen+record.RunPage)
+			if more, err := record.Followed(ctx, s.read, filter, seen, until, yield); err != nil || !more {
 				return err
 			}
+			seen = until
 		}
 		if err := s.await(ctx, stirred, s.opts.Poll); err != nil {
 			return err

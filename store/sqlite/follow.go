@@ -35,10 +35,11 @@ func (s *Store) follow(ctx context.Context, filter hook.Filter, yield func(hook.
 			return record.Cause(ctx, err)
 		}
 		if last > seen {
-			var more bool
-			if seen, more, err = record.Followed(ctx, s.read, filter, seen, min(last, seen+record.RunPage), yield); err != nil || !more {
+			until := min(last, seen+record.RunPage)
+			if more, err := record.Followed(ctx, s.read, filter, seen, until, yield); err != nil || !more {
 				return err
 			}
+			seen = until
 			continue
 		}
 		poll := time.NewTimer(s.opts.Poll)

@@ -187,33 +187,31 @@ func (s *runStream) before(r *placedRun, edge place) bool {
 	return r.compare(edge) <= 0
 }
 
-// Followed yields the runs that were stored or replaced after the first position and up to
-// the second, in this order. A folded row is always yielded as a whole. Followed returns
-// the position of the last run, or until if that is higher. It returns false if the caller
-// wants no more.
-func Followed(ctx context.Context, q *table.Queries, filter hook.Filter, after, until int64, yield func(hook.Run) bool) (seen int64, more bool, err error) {
+// Followed yields the runs of the rows that were stored or replaced after the first position
+// and up to the second, in this order. It yields all runs of a folded row, also those with a
+// higher position. It returns false if the caller wants no more.
+func Followed(ctx context.Context, q *table.Queries, filter hook.Filter, after, until int64, yield func(hook.Run) bool) (bool, error) {
 	rows, err := q.RunsChanged(ctx, table.RunsChangedParams{After: after, Until: until})
 	if err != nil {
-		return until, false, Cause(ctx, err)
+		return false, Cause(ctx, err)
 	}
 	slices.SortFunc(rows, func(a, b table.Run) int { return cmp.Compare(position(a), position(b)) })
 	unfolder, all := unfolder{q: q}, func(string, int64) bool { return true }
 	for i := range rows {
 		runs, err := unfolder.runs(ctx, &rows[i], all)
 		if err != nil {
-			return until, false, err
+			return false, err
 		}
 		if ctx.Err() != nil {
-			return until, false, context.Cause(ctx)
+			return false, context.Cause(ctx)
 		}
 		for _, r := range runs {
 			if filter.Match(r.run) && !yield(r.run) {
-				return until, false, nil
+				return false, nil
 			}
 		}
-		until = max(until, rows[i].Seq+rows[i].More)
 	}
-	return until, true, nil
+	return true, nil
 }
 
 // position returns the current position of a row in the journal.

@@ -75,7 +75,7 @@ func (d *dispatches) batch() (runs []hook.Run) {
 // batches of runs are. The batches overlap, and repeat runs that are stored already.
 func (b *Backend) FoldedRuns(t *testing.T) {
 	t.Helper()
-	for seed := range uint64(6) {
+	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			s, model := b.Open(t, nil), hook.NewMemoryJournal(100_000)
@@ -89,6 +89,44 @@ func (b *Backend) FoldedRuns(t *testing.T) {
 			}
 			d.wantSame(t, s, model)
 		})
+	}
+}
+
+// FoldedRunsNearBounds asserts that a listing with a limit finds enough runs, even if rows
+// near Since or Until have no run that matches.
+func (b *Backend) FoldedRunsNearBounds(t *testing.T) {
+	t.Helper()
+	s, at := b.Open(t, nil), time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	var all []hook.Run
+	for i, ms := range []float64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 25, 26, 45, 45.1, 45.2, 45.3, 45.4} {
+		runs := dispatchRuns(fmt.Sprint("d", i), 5, at.Add(time.Duration(ms*float64(time.Millisecond))))
+		for j := range runs {
+			if runs[j].Origin.Line = 0; j == 4 && ms > 40 { // the last run starts later
+				runs[j].Started = at.Add(49 * time.Millisecond)
+			}
+		}
+		if b.Fold != nil {
+			b.Fold(t, s, runs)
+		} else {
+			AppendRuns(t, s, runs...)
+		}
+		all = append(all, runs...)
+	}
+	slices.SortStableFunc(all, func(a, b hook.Run) int { return a.Started.Compare(b.Started) })
+	for _, filter := range []hook.Filter{
+		{Since: at.Add(9500 * time.Microsecond)},
+		{Until: at.Add(48 * time.Millisecond), Subscription: "gate-4", Newest: true},
+	} {
+		for _, session := range []string{"", "a"} {
+			for _, limit := range []int{1, 2, 3, 300} {
+				filter.Limit, filter.Session = limit, session
+				want := slices.DeleteFunc(slices.Clone(all), func(r hook.Run) bool { return !filter.Match(r) })
+				if filter.Newest {
+					slices.Reverse(want)
+				}
+				wantRuns(t, s, filter, want[:min(limit, len(want))])
+			}
+		}
 	}
 }
 

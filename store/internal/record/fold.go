@@ -120,35 +120,38 @@ func HooksOf(list string, rows []table.PutRunParams) []table.PutRunHookParams {
 	return hooks
 }
 
-// foldedRun is what the text of a folded row says about one run.
+// foldedRun is what the text of a folded row says about one run. id is valid only until the
+// next run is decoded.
 type foldedRun struct {
-	id                      string
+	id                      []byte
 	started, ended, latency int64
 }
 
 var errFolded = errors.New("the list of folded runs is damaged")
 
-// unfold decodes the text of a folded row: all runs except the first.
-func unfold(row *table.Run) ([]foldedRun, error) {
-	runs, before, rest := make([]foldedRun, 0, min(max(row.More, 0), foldMost)), row.ID, row.Folded
-	for rest != "" {
+// unfold decodes the text of a folded row. It calls each for all runs except the first, with
+// the index of the run in the list.
+func unfold(row *table.Run, each func(i int, r foldedRun)) error {
+	i, id, rest := 0, []byte(row.ID), row.Folded
+	for ; rest != ""; i++ {
 		text, after, ended := strings.Cut(rest, ";")
 		same, text, ok1 := cutNumber(text)
-		id, text, ok2 := strings.Cut(text, " ")
+		end, text, ok2 := strings.Cut(text, " ")
 		started, text, ok3 := cutNumber(text)
 		took, text, ok4 := cutNumber(text)
 		latency, err := strconv.ParseInt(text, 10, 64)
-		if !ended || !ok1 || !ok2 || !ok3 || !ok4 || err != nil || same < 0 || same > int64(len(before)) {
-			return nil, errFolded
+		if !ended || !ok1 || !ok2 || !ok3 || !ok4 || err != nil || same < 0 || same > int64(len(id)) || int64(i) == row.More {
+			return errFolded
 		}
-		r := foldedRun{id: before[:same] + id, started: row.Started + started}
-		r.ended, r.latency = r.started+took, took+latency
-		runs, before, rest = append(runs, r), r.id, after
+		id = append(id[:same], end...)
+		started += row.Started
+		each(i, foldedRun{id, started, started + took, took + latency})
+		rest = after
 	}
-	if int64(len(runs)) != row.More {
-		return nil, errFolded
+	if int64(i) != row.More {
+		return errFolded
 	}
-	return runs, nil
+	return nil
 }
 
 // cutNumber decodes the number before the first space.
@@ -160,9 +163,9 @@ func cutNumber(text string) (n int64, rest string, ok bool) {
 
 // DamagedFolds describes the folded rows that cannot be read.
 func DamagedFolds(ctx context.Context, q *table.Queries, rows []table.Run) (problems []string, err error) {
-	unfolder, all := unfolder{q: q}, func(string, int64) bool { return true }
+	unfolder := unfolder{q: q}
 	for i := range rows {
-		_, err := unfolder.runs(ctx, &rows[i], all)
+		_, err := unfolder.runs(ctx, &rows[i])
 		switch {
 		case errors.Is(err, errFolded):
 			problems = append(problems, err.Error())
@@ -184,13 +187,10 @@ func (f Folded) Add(ctx context.Context, q *table.Queries, dispatch string) erro
 		return err
 	}
 	for i := range rows {
-		f[rows[i].ID] = rows[i].State
-		runs, err := unfold(&rows[i])
-		if err != nil {
+		state := rows[i].State
+		f[rows[i].ID] = state
+		if err := unfold(&rows[i], func(_ int, r foldedRun) { f[string(r.id)] = state }); err != nil {
 			return fmt.Errorf("run %q: %w", rows[i].ID, err)
-		}
-		for _, r := range runs {
-			f[r.id] = rows[i].State
 		}
 	}
 	return nil
@@ -219,25 +219,22 @@ type placedRun struct {
 	run hook.Run
 }
 
-// unfolder decodes rows.
+// unfolder decodes rows. keep selects the runs of folded rows; nil selects all.
 type unfolder struct {
 	q     *table.Queries
+	keep  func(subscription string, started int64) bool
 	lists map[string][]table.RunHook
 }
 
-// runs decodes the run of a row. Of a folded row, it decodes the runs for which keep returns
-// true, or none if the row was removed in the meantime.
-func (u *unfolder) runs(ctx context.Context, row *table.Run, keep func(subscription string, started int64) bool) ([]placedRun, error) {
+// runs decodes the run of a row. Of a folded row, it decodes the runs that keep selects, or
+// none if the row was removed in the meantime.
+func (u *unfolder) runs(ctx context.Context, row *table.Run) ([]placedRun, error) {
 	first, err := RunOf(*row)
 	if err != nil {
 		return nil, err
 	}
 	if row.More == 0 {
 		return []placedRun{{place{row.Started, row.Seq}, first}}, nil
-	}
-	folded, err := unfold(row)
-	if err != nil {
-		return nil, fmt.Errorf("run %q: %w", row.ID, err)
 	}
 	hooks, found, err := u.hooksOf(ctx, row)
 	switch {
@@ -246,21 +243,27 @@ func (u *unfolder) runs(ctx context.Context, row *table.Run, keep func(subscript
 	case !found:
 		return nil, nil
 	}
-	list := make([]placedRun, 0, len(folded)+1)
-	if keep(row.Subscription, row.Started) {
+	var list []placedRun
+	if u.keep == nil {
+		list = make([]placedRun, 0, len(hooks)+1)
+	}
+	if u.keep == nil || u.keep(row.Subscription, row.Started) {
 		list = append(list, placedRun{place{row.Started, row.Seq}, first})
 	}
-	for i, f := range folded {
+	err = unfold(row, func(i int, f foldedRun) {
 		h := &hooks[i]
-		if !keep(h.Subscription, f.started) {
-			continue
+		if u.keep != nil && !u.keep(h.Subscription, f.started) {
+			return
 		}
 		r := first
-		r.ID, r.Subscription, r.Version = f.id, h.Subscription, h.Version
+		r.ID, r.Subscription, r.Version = string(f.id), h.Subscription, h.Version
 		r.Origin.Name, r.Origin.File, r.Origin.Line = h.OriginName, h.OriginFile, int(h.OriginLine)
 		r.Started, r.Ended, r.Latency = Moment(f.started), Moment(f.ended), hook.Latency(f.latency)
 		r.Contributed, r.Audit, r.Diagnostics = slices.Clone(r.Contributed), slices.Clone(r.Audit), slices.Clone(r.Diagnostics)
 		list = append(list, placedRun{place{f.started, row.Seq + int64(i) + 1}, r})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("run %q: %w", row.ID, err)
 	}
 	return list, nil
 }

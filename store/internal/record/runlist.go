@@ -40,7 +40,7 @@ func Runs(ctx context.Context, db table.DBTX, filter hook.Filter, yield func(hoo
 	if err != nil {
 		return err
 	}
-	for some := range slices.Chunk(places, RunPage) {
+	for some := range slices.Chunk(slices.Compact(places), RunPage) {
 		page, err := rowsAt(ctx, db, some)
 		if err != nil {
 			return err
@@ -106,6 +106,9 @@ func newRunStream(q *table.Queries, filter hook.Filter, yield func(hook.Run) boo
 	if filter.Limit > 0 {
 		s.left = filter.Limit
 	}
+	if filter.Subscription != "" || !filter.Since.IsZero() || !filter.Until.IsZero() {
+		s.keep = s.matches
+	}
 	return s
 }
 
@@ -129,7 +132,7 @@ const flushEvery = 16
 // returns false if the caller wants no more.
 func (s *runStream) add(ctx context.Context, page []placedRow) (bool, error) {
 	for i := range page {
-		runs, err := s.runs(ctx, &page[i].row, s.keeps)
+		runs, err := s.runs(ctx, &page[i].row)
 		if err != nil {
 			return false, err
 		}
@@ -148,9 +151,9 @@ func (s *runStream) add(ctx context.Context, page []placedRow) (bool, error) {
 	return true, nil
 }
 
-// keeps reports whether a run of a folded row matches the filter. The query has checked the
-// columns that all runs of the row share.
-func (s *runStream) keeps(subscription string, started int64) bool {
+// matches reports whether a run of a folded row matches the filter. The query has checked
+// the columns that all runs of the row share.
+func (s *runStream) matches(subscription string, started int64) bool {
 	return (s.filter.Subscription == "" || s.filter.Subscription == subscription) &&
 		(s.filter.Since.IsZero() || started >= Nanos(s.filter.Since)) &&
 		(s.filter.Until.IsZero() || started < Nanos(s.filter.Until))
@@ -196,9 +199,9 @@ func Followed(ctx context.Context, q *table.Queries, filter hook.Filter, after, 
 		return false, Cause(ctx, err)
 	}
 	slices.SortFunc(rows, func(a, b table.Run) int { return cmp.Compare(position(a), position(b)) })
-	unfolder, all := unfolder{q: q}, func(string, int64) bool { return true }
+	unfolder := unfolder{q: q}
 	for i := range rows {
-		runs, err := unfolder.runs(ctx, &rows[i], all)
+		runs, err := unfolder.runs(ctx, &rows[i])
 		if err != nil {
 			return false, err
 		}

@@ -21,26 +21,30 @@ type RunQuery struct{ hook.Filter }
 const PlaceColumns = "seq, started"
 
 // SQL returns the query. columns is RunColumns or PlaceColumns. The query contains only the
-// conditions that are set, so that the database can use an index.
+// conditions that are set, so that the database can use an index. With PlaceColumns it can
+// return a row twice in succession.
 func (q *RunQuery) SQL(columns string) (text string, args []any) {
 	var all part
-	found := part{text: "runs WHERE 1 = 1"}
-	found.and(q.conditions())
-	if q.inBlocks() {
-		all.add(q.blocks(found))
-		found = part{text: "found WHERE 1 = 1"}
-	}
-	needed := found
-	if q.Limit > 0 {
-		needed.and(q.edge(found))
-	}
-	if q.inBlocks() && columns != PlaceColumns {
-		all.add(part{text: "SELECT " + columns + " FROM runs WHERE seq IN (SELECT seq FROM "})
-		all.add(needed)
-		all.add(part{text: ")"})
-	} else {
+	rows := part{text: "runs WHERE 1 = 1"}
+	rows.and(q.conditions())
+	switch {
+	case !q.inBlocks():
+		if q.Limit > 0 {
+			limited := rows
+			limited.and(part{text: "started " + q.upTo() + " COALESCE((SELECT "})
+			limited.add(q.lastNeeded(rows, rows))
+			limited.add(part{"), ?)", []any{q.end()}})
+			rows = limited
+		}
 		all.add(part{text: "SELECT " + columns + " FROM "})
-		all.add(needed)
+		all.add(rows)
+	default:
+		all.add(q.found(rows))
+		if all.add(part{text: "SELECT " + columns + " FROM "}); columns == PlaceColumns {
+			all.add(part{text: "found"})
+		} else {
+			all.add(part{text: "runs WHERE seq IN (SELECT seq FROM found)"})
+		}
 	}
 	all.add(part{text: " ORDER BY " + q.order()})
 	return all.text, all.args
@@ -98,45 +102,80 @@ func (q *RunQuery) inBlocks() bool {
 	return q.Subscription != "" && q.Session == "" && q.Job == "" && !few
 }
 
-// blocks returns the part of a query that finds the rows of a subscription. The rows whose
+// found returns the part of a query that finds the rows of a subscription. The rows whose
 // first run has the subscription are found block by block: the index runs_block begins with
 // the number of the block. The other rows are found by their lists of hooks.
-func (q *RunQuery) blocks(found part) part {
+func (q *RunQuery) found(rows part) part {
+	inBlock, inList := part{text: "blocks CROSS JOIN "}, rows
+	inBlock.add(rows)
+	inBlock.and(part{"seq / 1024 = n AND subscription = ?", []any{q.Subscription}})
+	inList.and(part{hasHook, []any{q.Subscription}})
+
 	all := part{text: "WITH RECURSIVE blocks (n) AS (SELECT max(seq) / 1024 FROM runs" +
-		" UNION ALL SELECT n - 1 FROM blocks WHERE n > (SELECT min(seq) / 1024 FROM runs))," +
-		" found (seq, started) AS (SELECT seq, started FROM blocks CROSS JOIN "}
-	all.add(found)
-	all.and(part{"seq / 1024 = n AND subscription = ?", []any{q.Subscription}})
-	all.add(part{text: " UNION SELECT seq, started FROM "})
-	all.add(found)
-	all.and(part{hasHook, []any{q.Subscription}})
+		" UNION ALL SELECT n - 1 FROM blocks WHERE n > (SELECT min(seq) / 1024 FROM runs)), "}
+	var limit part
+	if q.Limit > 0 {
+		// If one block search or one list has enough rows, no row behind them is needed.
+		ofList := rows
+		ofList.and(part{text: "hooks <> '' AND hooks = list"})
+		nearest := "max"
+		if !q.Newest {
+			nearest = "min"
+		}
+		all.add(part{text: "edge (started) AS MATERIALIZED (SELECT COALESCE((SELECT " + nearest + "(started) FROM (SELECT (SELECT "})
+		all.add(q.lastNeeded(inBlock, inBlock))
+		all.add(part{text: ") AS started UNION ALL SELECT (SELECT "})
+		all.add(q.lastNeeded(ofList, inList))
+		all.add(part{") AS started FROM (SELECT DISTINCT list FROM run_hooks WHERE subscription = ?) AS lists) AS edges), ?)), ", []any{q.Subscription, q.end()}})
+		limit = part{text: "runs.started " + q.upTo() + " (SELECT edge.started FROM edge)"}
+	}
+	all.add(part{text: "found (seq, started) AS (SELECT seq, started FROM "})
+	all.add(inBlock)
+	all.and(limit)
+	all.add(part{text: " UNION ALL SELECT seq, started FROM "})
+	all.add(inList)
+	all.and(limit)
 	all.add(part{text: ") "})
 	return all
 }
 
-// edge returns the condition that limits the rows of a listing with a limit. Each of the
-// first rows has at least one run that matches. A later row can have a run that belongs
-// before it, but only if the rows start within foldSpan. So the edge is foldSpan behind the
-// start of the last row that is needed.
-func (q *RunQuery) edge(found part) part {
-	// The CASE prevents an overflow.
-	compare, end, behind := "<=", int64(math.MaxInt64), "CASE WHEN started > 9000000000000000000 THEN started ELSE started + "
+// lastNeeded returns the end of a query for the last start time that a listing with a limit
+// needs. Each of the first rows has at least one run that matches. A later row can have a run
+// that belongs before it, but only if the rows start within foldSpan. Near a bound of the
+// filter, a row can have no run that matches: nearBounds has these rows.
+func (q *RunQuery) lastNeeded(rows, nearBounds part) part {
+	behind := "CASE WHEN started > 9000000000000000000 THEN started ELSE started + " // prevents an overflow
 	if q.Newest {
-		compare, end, behind = ">=", math.MinInt64, "CASE WHEN started < -9000000000000000000 THEN started ELSE started - "
+		behind = "CASE WHEN started < -9000000000000000000 THEN started ELSE started - "
 	}
-	all := part{text: "started " + compare + " COALESCE((SELECT " + behind + strconv.FormatInt(foldSpan, 10) + " END FROM "}
-	all.add(found)
+	all := part{text: behind + strconv.FormatInt(foldSpan, 10) + " END FROM "}
+	all.add(rows)
 	all.add(part{text: " ORDER BY " + q.order() + " LIMIT 1 OFFSET " + strconv.Itoa(q.Limit-1)})
 	for _, bound := range []time.Time{q.Since, q.Until} {
-		if !bound.IsZero() { // near a bound, a row can have no run that matches
+		if !bound.IsZero() {
 			all.add(part{text: " + (SELECT count(*) FROM "})
-			all.add(found)
+			all.add(nearBounds)
 			all.and(part{"started >= ? AND started < ?", []any{earlier(bound), Nanos(bound)}})
 			all.add(part{text: ")"})
 		}
 	}
-	all.add(part{"), ?)", []any{end}})
 	return all
+}
+
+// upTo compares a start time with the last one that is needed, and end is the last possible
+// start time.
+func (q *RunQuery) upTo() string {
+	if q.Newest {
+		return ">="
+	}
+	return "<="
+}
+
+func (q *RunQuery) end() int64 {
+	if q.Newest {
+		return math.MinInt64
+	}
+	return math.MaxInt64
 }
 
 // part is a part of an SQL text, with the values of its parameters.

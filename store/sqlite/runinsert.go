@@ -119,13 +119,10 @@ func countsUp(rows []table.PutRunParams) bool {
 // place reserves n positions in the journal and returns the first one. folded reports
 // whether the journal can have folded rows of the dispatches.
 func (w *writing) place(ctx context.Context, n int, dispatches []string) (first int64, folded bool, err error) {
-	args := [5]any{n, "", "", "", ""} // a folded row always has a dispatch
-	copied := 0
-	for ; copied < min(len(dispatches), 4); copied++ {
-		args[copied+1] = dispatches[copied]
-	}
+	asked := [4]string{} // no folded row has the dispatch ""
+	copied := copy(asked[:], dispatches)
 	var last int64
-	row := w.tx.StmtContext(ctx, w.store.placeRuns).QueryRowContext(ctx, args[:]...) //nolint:sqlclosecheck // the transaction closes it
+	row := w.tx.StmtContext(ctx, w.store.placeRuns).QueryRowContext(ctx, n, asked[0], asked[1], asked[2], asked[3]) //nolint:sqlclosecheck // the transaction closes it
 	if err := row.Scan(&last, &folded); err != nil {
 		return 0, false, err //nolint:wrapcheck // the caller adds context
 	}

@@ -187,7 +187,7 @@ type part struct {
 // add appends a part.
 func (p *part) add(more part) {
 	p.text += more.text
-	p.args = append(p.args[:len(p.args):len(p.args)], more.args...)
+	p.args = append(slices.Clip(p.args), more.args...)
 }
 
 // and appends a condition.

@@ -93,7 +93,7 @@ var calls = map[string]func(context.Context, *client.Client) error{
 		return err
 	},
 	"listQueue":  func(ctx context.Context, c *client.Client) error { _, err := c.ListQueue(ctx, "x"); return err },
-	"abortTurn":  func(ctx context.Context, c *client.Client) error { _, err := c.AbortTurn(ctx, "x"); return err },
+	"abortTurn":  func(ctx context.Context, c *client.Client) error { _, err := c.AbortTurn(ctx, "x", ""); return err },
 	"resumeTurn": func(ctx context.Context, c *client.Client) error { _, err := c.ResumeTurn(ctx, "x"); return err },
 	"listApprovals": func(ctx context.Context, c *client.Client) error {
 		_, err := c.ListApprovals(ctx, api.ListApprovals{Session: "x", All: true, Undecided: true, Limit: 1, After: "x"})

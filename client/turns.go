@@ -18,9 +18,10 @@ func (c *Client) ListQueue(ctx context.Context, session string) (api.Queue, erro
 	return at[api.Queue](ctx, c, "GET", "/v1/sessions/", session, "/queue")
 }
 
-// AbortTurn aborts the open turn of a session. The turn may end after AbortTurn has returned.
-func (c *Client) AbortTurn(ctx context.Context, session string) (api.Session, error) {
-	return at[api.Session](ctx, c, "POST", "/v1/sessions/", session, "/abort")
+// AbortTurn aborts the open turn of a session. If turn is not empty, it aborts only the turn
+// with this id. The turn may end after AbortTurn has returned.
+func (c *Client) AbortTurn(ctx context.Context, session, turn string) (api.Session, error) {
+	return call[api.Session](ctx, c, "POST", "/v1/sessions/{session}/abort", api.AbortTurn{Session: session, Turn: turn})
 }
 
 // ResumeTurn resumes a turn that is parked or was interrupted.

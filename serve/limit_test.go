@@ -300,7 +300,7 @@ func TestEveryErrorIsAProblem(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p := (&reply{resp.StatusCode, resp.Header, data}).problem(t); p.Status != test.status || string(p.Code) != test.code {
+		if p := (&reply{status: resp.StatusCode, header: resp.Header, body: data}).problem(t); p.Status != test.status || string(p.Code) != test.code {
 			t.Errorf("%s %s: %+v, want %d %s", test.method, test.path, p, test.status, test.code)
 		}
 		if test.status == 405 && resp.Header.Get("Allow") == "" {

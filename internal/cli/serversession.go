@@ -125,7 +125,7 @@ func (s *serverSession) Abandon(ctx context.Context) (*belay.Turn, error) {
 	if now.Turn == nil {
 		return nil, fmt.Errorf("session %s: %w", s.id, belay.ErrNoTurn)
 	}
-	if _, err := s.c.AbortTurn(ctx, s.id); err != nil {
+	if _, err := s.c.AbortTurn(ctx, s.id, ""); err != nil {
 		return nil, err
 	}
 	for e, err := range s.c.Events(ctx, s.id, now.Position) {

@@ -67,7 +67,7 @@ func (t *serverTurn) abort(ctx context.Context) {
 		return // see aborts it when it begins
 	}
 	t.once.Do(func() {
-		_, _ = t.s.c.AbortTurn(ctx, t.s.id) // ignore errors: the turn may have ended, and otherwise follow gives up
+		_, _ = t.s.c.AbortTurn(ctx, t.s.id, "") // ignore errors: the turn may have ended, and otherwise follow gives up
 	})
 }
 

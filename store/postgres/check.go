@@ -66,7 +66,7 @@ func (s *Store) check(ctx context.Context, h *Health) error {
 	var fsync, pages string
 	err = conn.QueryRow(ctx, `SELECT current_setting('server_version'), current_setting('fsync'), current_setting('full_page_writes'),
 		pg_database_size(current_database()), (SELECT max(version_id) FROM `+versionTable+`),
-		(SELECT count(*) FROM sessions), (SELECT count(*) FROM runs), (SELECT count(*) FROM approvals WHERE decision = '')`).
+		(SELECT count(*) FROM sessions), (SELECT CAST(COALESCE(sum(1 + more), 0) AS BIGINT) FROM runs), (SELECT count(*) FROM approvals WHERE decision = '')`).
 		Scan(&h.Server, &fsync, &pages, &h.Bytes, &h.Version, &h.Sessions, &h.Runs, &h.Pending)
 	if err != nil {
 		return err //nolint:wrapcheck // Check adds context

@@ -63,6 +63,32 @@ func (s *Store) AppendSlowly(ctx context.Context, f func(), runs ...hook.Run) er
 	})
 }
 
+// AppendFolded stores runs in one row, as a later version of Belay may do.
+func (s *Store) AppendFolded(ctx context.Context, runs []hook.Run) error {
+	rows, err := record.RunRows(s.id, runs)
+	if err != nil {
+		return err
+	}
+	hooks, folded := record.Fold(rows)
+	return s.submit(ctx, func(ctx context.Context, w *writing) error {
+		places, err := w.number(ctx, len(rows))
+		if err != nil {
+			return err
+		}
+		for _, h := range record.HooksOf(hooks, rows) {
+			if err := w.PutRunHook(ctx, h); err != nil {
+				return err
+			}
+		}
+		rows[0].Seq = places[0]
+		if _, err := w.PutRun(ctx, rows[0]); err != nil {
+			return err
+		}
+		_, err = w.tx.Exec(ctx, "UPDATE runs SET more = $1, hooks = $2, folded = $3 WHERE seq = $4", len(rows)-1, hooks, folded, places[0])
+		return err
+	})
+}
+
 // Crossing locks a session in a transaction, calls f, and then locks another session.
 func (s *Store) Crossing(ctx context.Context, first string, f func(), then string) error {
 	return s.submit(ctx, func(ctx context.Context, w *writing) error {

@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/pgtest"
 	"github.com/belay-run/belay/store/internal/sqltest"
 	"github.com/belay-run/belay/store/postgres"
@@ -106,6 +107,11 @@ var backend = &sqltest.Backend{
 		return openDSN(t, s.(*postgres.Store).DSN(), own(opts))
 	},
 	Tables: func(t testing.TB, s sqltest.Store) map[string]string { return dumpTables(t, s.(*postgres.Store)) },
+	Fold: func(t testing.TB, s sqltest.Store, runs []hook.Run) {
+		if err := s.(*postgres.Store).AppendFolded(t.Context(), runs); err != nil {
+			t.Fatal(err)
+		}
+	},
 	Private: func(t testing.TB) (sqltest.Store, func() ([]byte, error)) {
 		private := privateServer(t)
 		return openDSN(t, private.Database(t, "template1"), nil), func() ([]byte, error) { return dumpFiles(private) }

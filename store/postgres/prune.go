@@ -74,7 +74,8 @@ func (s *Store) before(keep Retention) int64 { return record.Nanos(s.now().Add(-
 func (s *Store) prune(ctx context.Context, keep Retention, did *Pruned) error {
 	before := s.before(keep)
 	err := s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
-		did.Runs, err = w.DeleteOrphanRuns(ctx, before)
+		more, err := w.DeleteOrphanRuns(ctx, before)
+		did.Runs = record.RunsIn(more)
 		return err
 	})
 	if err != nil {
@@ -118,10 +119,11 @@ func (s *Store) forget(ctx context.Context, session table.IdleSessionsRow, did *
 		if err != nil || idle == 0 {
 			return err
 		}
-		if runs, err = w.DeleteRuns(ctx, session.ID); err != nil {
+		more, err := w.DeleteRuns(ctx, session.ID)
+		if err != nil {
 			return err
 		}
-		gone = true
+		runs, gone = record.RunsIn(more), true
 		return w.DeleteSession(ctx, session.ID) // foreign keys remove the rows that refer to the session
 	})
 	if err == nil && gone {
@@ -139,7 +141,7 @@ func (s *Store) Vacuum(ctx context.Context) (before, after int64, err error) {
 	}
 	defer done()
 	err = s.ask(ctx, &before, databaseSize)
-	for _, name := range []string{"sessions", "session_labels", "messages", "calls", "approvals", "approval_words", "queued_turns", "due_turns", "runs", "job_keys", "job_inputs", "holders", "river_job"} {
+	for _, name := range []string{"sessions", "session_labels", "messages", "calls", "approvals", "approval_words", "queued_turns", "due_turns", "runs", "run_hooks", "job_keys", "job_inputs", "holders", "river_job"} {
 		if err == nil {
 			_, err = conn.Exec(ctx, "VACUUM (ANALYZE) "+name)
 		}

@@ -120,3 +120,18 @@ func BenchmarkOpen(b *testing.B) {
 		again(b, func(int) string { return path })
 	})
 }
+
+// BenchmarkAppend measures storing the runs of a dispatch with 100 hooks. For comparison,
+// "one" measures storing one run.
+func BenchmarkAppend(b *testing.B) {
+	for name, hooks := range map[string]int{"one": 1, "hundred": 100} {
+		b.Run(name, func(b *testing.B) {
+			s := open(b, nil)
+			for n := 0; b.Loop(); n++ {
+				if err := s.Journal().Append(context.Background(), dispatch(n)[:hooks]); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/store/internal/record"
+	"github.com/belay-run/belay/store/internal/table"
 )
 
 // Health is the result of Check.
@@ -67,6 +68,9 @@ func (s *Store) Check(ctx context.Context) (Health, error) {
 	if len(h.Problems) > 0 {
 		return h, nil // counting would fail because of the damage
 	}
+	if err := s.checkFolded(ctx, &h); err != nil {
+		return h, fmt.Errorf("check: %w", s.explain(record.Cause(ctx, err)))
+	}
 	if err := s.count(ctx, &h); err != nil {
 		return h, fmt.Errorf("check: %w", s.explain(record.Cause(ctx, err)))
 	}
@@ -105,13 +109,32 @@ func (s *Store) pragma(ctx context.Context, pragma string) ([]string, error) {
 	return lines, err
 }
 
+// maxProblems is how many problems stop the check of folded rows.
+const maxProblems = 20
+
+// checkFolded looks for damage in the rows that hold several runs.
+func (s *Store) checkFolded(ctx context.Context, h *Health) error {
+	for after := int64(0); len(h.Problems) < maxProblems; {
+		rows, err := s.read.FoldedAfter(ctx, table.FoldedAfterParams{After: after, Count: record.RunPage})
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		problems, err := record.DamagedFolds(ctx, s.read, rows)
+		if err != nil {
+			return err
+		}
+		h.Problems, after = append(h.Problems, problems...), rows[len(rows)-1].Seq
+	}
+	return nil
+}
+
 // count sets the counts of h: stored sessions, runs, and approvals that nobody has
 // decided. It also sets the version of the tables and the sizes of the file and of the
 // write-ahead log.
 func (s *Store) count(ctx context.Context, h *Health) error {
 	var pages, free, size int64
 	err := s.reader.QueryRowContext(ctx, `SELECT page_count, freelist_count, page_size,
-		(SELECT max(version_id) FROM `+versionTable+`), (SELECT count(*) FROM sessions), (SELECT count(*) FROM runs),
+		(SELECT max(version_id) FROM `+versionTable+`), (SELECT count(*) FROM sessions), (SELECT COALESCE(sum(1 + more), 0) FROM runs),
 		(SELECT count(*) FROM approvals WHERE decision = '')
 		FROM pragma_page_count, pragma_freelist_count, pragma_page_size`).
 		Scan(&pages, &free, &size, &h.Version, &h.Sessions, &h.Runs, &h.Pending)

@@ -66,3 +66,21 @@ func TestRunsOfSubscription(t *testing.T) {
 	t.Parallel()
 	backend.RunsOfSubscription(t)
 }
+
+// SPEC J-01, J-08
+func TestFoldedRuns(t *testing.T) {
+	t.Parallel()
+	backend.FoldedRuns(t)
+}
+
+// SPEC J-08
+func TestFoldedRunsNearBounds(t *testing.T) {
+	t.Parallel()
+	backend.FoldedRunsNearBounds(t)
+}
+
+// SPEC J-08
+func TestFollowFolded(t *testing.T) {
+	t.Parallel()
+	backend.FollowFolded(t)
+}

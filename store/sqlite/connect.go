@@ -132,11 +132,15 @@ func (s *Store) prepare(ctx context.Context) (err error) {
 		stmt **sql.Stmt
 		text string
 	}{
-		{&s.savepoint, "SAVEPOINT belay"}, {&s.undo, "ROLLBACK TO belay"}, {&s.release, "RELEASE belay"},
+		{&s.savepoint, "SAVEPOINT belay"},
+		{&s.undo, "ROLLBACK TO belay"},
+		{&s.release, "RELEASE belay"},
+		{&s.foldInsert, foldInsert},
+		{&s.placeRuns, placeRuns},
 	} {
 		if *point.stmt, err = s.writer.PrepareContext(ctx, point.text); err != nil { //nolint:sqlclosecheck // closed with the connection
 			return s.unopened(err)
 		}
 	}
-	return s.prepareRunInserts(ctx)
+	return nil
 }

@@ -128,7 +128,7 @@ func usedPage(data []byte, from int) int64 {
 			free[word(trunk-1, 2+i)-1] = true
 		}
 	}
-	for free[from] {
+	for free[from] || !slices.Contains([]byte{2, 5, 10, 13}, data[from*pageSize]) { // SQLite checks only pages that begin so: they are parts of a tree
 		from++
 	}
 	return int64(from)

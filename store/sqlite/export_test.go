@@ -53,12 +53,21 @@ func (s *Store) QueryRow(ctx context.Context, query string, to ...any) error {
 	return s.reader.QueryRowContext(ctx, query).Scan(to...)
 }
 
+// MigrateDown undoes the migrations after a version.
+func (s *Store) MigrateDown(ctx context.Context, version int64) error {
+	provider, _, err := s.migrations()
+	if err == nil {
+		_, err = provider.DownTo(ctx, version)
+	}
+	return err
+}
+
 // QueryPlan returns SQLite's plan for a listing of runs or, if places is true, of their
 // positions.
 func (s *Store) QueryPlan(ctx context.Context, filter hook.Filter, places bool) ([]string, error) {
 	columns := record.RunColumns
 	if places {
-		columns = "seq"
+		columns = record.PlaceColumns
 	}
 	text, args := (&record.RunQuery{Filter: filter}).SQL(columns)
 	return s.planOf(ctx, text, args...)

@@ -21,21 +21,6 @@ func (j *journal) Append(ctx context.Context, runs []hook.Run) error {
 	return s.submit(ctx, func(ctx context.Context, w *writing) error { return w.appendRuns(ctx, rows) })
 }
 
-// appendRuns numbers and stores runs.
-func (w *writing) appendRuns(ctx context.Context, rows []table.PutRunParams) error {
-	if len(rows) == 0 {
-		return nil
-	}
-	places, err := w.number(ctx, len(rows))
-	if err != nil {
-		return err
-	}
-	for i := range rows {
-		rows[i].Seq = places[i]
-	}
-	return w.putRuns(ctx, rows)
-}
-
 // number reserves n positions in the journal.
 func (w *writing) number(ctx context.Context, n int) ([]int64, error) {
 	last, err := w.NextNumber(ctx, table.NextNumberParams{Count: int64(n), Name: "run"})

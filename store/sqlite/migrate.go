@@ -40,12 +40,31 @@ func (s *Store) migrate(ctx context.Context) error {
 		}
 		return fmt.Errorf("open store: %w", s.newer(stored, newest))
 	case stored < newest:
-		if _, err := provider.Up(ctx); err != nil {
+		if err := s.bringUp(ctx, provider, stored); err != nil {
 			return fmt.Errorf("open store: migrations: %w", s.explain(err))
 		}
 	}
 	s.migrated = [2]int64{max(stored, 0), max(stored, newest)}
 	return nil
+}
+
+// foldedRuns is the first version of the tables that has folded rows of runs. Older programs
+// would list only the first run of such a row.
+const foldedRuns = 13
+
+// bringUp applies the migrations. Before the tables get the version foldedRuns, it excludes
+// programs that do not know this version.
+func (s *Store) bringUp(ctx context.Context, provider *goose.Provider, stored int64) error {
+	if stored < foldedRuns {
+		if _, err := provider.UpTo(ctx, foldedRuns-1); err != nil {
+			return err //nolint:wrapcheck // the caller adds context
+		}
+		if _, err := s.writer.ExecContext(ctx, "UPDATE counters SET value = ? WHERE name = ? AND value < ?", foldedRuns, record.Oldest, foldedRuns); err != nil {
+			return err //nolint:wrapcheck // likewise
+		}
+	}
+	_, err := provider.Up(ctx)
+	return err //nolint:wrapcheck // likewise
 }
 
 // migrations returns the migration provider and its newest version.

@@ -49,6 +49,9 @@ func (s *Store) Prune(ctx context.Context, keep Retention) (did Pruned, err erro
 	if err := s.pruneSessions(ctx, keep, &did); err != nil {
 		return did, fmt.Errorf("prune: %w", s.explain(record.Cause(ctx, err)))
 	}
+	if err := s.submit(ctx, func(ctx context.Context, w *writing) error { return w.DeleteUnusedHooks(ctx) }); err != nil {
+		return did, fmt.Errorf("prune: %w", err)
+	}
 	if err := s.shrink(ctx); err != nil {
 		return did, fmt.Errorf("prune: %w", s.explain(record.Cause(ctx, err)))
 	}
@@ -98,10 +101,11 @@ func (s *Store) forget(ctx context.Context, session table.IdleSessionsRow, did *
 		if err != nil || idle == 0 {
 			return err
 		}
-		if runs, err = w.DeleteRuns(ctx, session.ID); err != nil {
+		more, err := w.DeleteRuns(ctx, session.ID)
+		if err != nil {
 			return err
 		}
-		gone = true
+		runs, gone = record.RunsIn(more), true
 		return w.DeleteSession(ctx, session.ID) // foreign keys remove the rows that refer to the session
 	})
 	if err != nil || !gone {
@@ -112,8 +116,8 @@ func (s *Store) forget(ctx context.Context, session table.IdleSessionsRow, did *
 	return err
 }
 
-// orphanPage is how many runs one transaction removes, so that other writes do not wait
-// long.
+// orphanPage is how many rows of runs one transaction removes, so that other writes do not
+// wait long.
 const orphanPage = 1000
 
 // forgetOrphans removes runs without a session: first runs older than keep.Age, then the
@@ -121,12 +125,14 @@ const orphanPage = 1000
 func (s *Store) forgetOrphans(ctx context.Context, keep Retention, did *Pruned) error {
 	if keep.Age > 0 {
 		before := record.Nanos(s.now().Add(-keep.Age))
-		if _, err := s.forgetRuns(ctx, did, func(ctx context.Context, w *writing) (int64, error) { return w.DeleteOrphanRuns(ctx, before) }); err != nil {
+		if _, err := s.forgetRuns(ctx, did, func(ctx context.Context, w *writing) ([]int64, error) { return w.DeleteOrphanRuns(ctx, before) }); err != nil {
 			return err
 		}
 	}
 	for keep.MaxBytes > 0 && did.After > keep.MaxBytes {
-		n, err := s.forgetRuns(ctx, did, func(ctx context.Context, w *writing) (int64, error) { return w.DeleteOldestOrphanRuns(ctx, orphanPage) })
+		n, err := s.forgetRuns(ctx, did, func(ctx context.Context, w *writing) ([]int64, error) {
+			return w.DeleteOldestOrphanRuns(ctx, orphanPage)
+		})
 		if err != nil || n < orphanPage {
 			return err
 		}
@@ -134,17 +140,19 @@ func (s *Store) forgetOrphans(ctx context.Context, keep Retention, did *Pruned) 
 	return nil
 }
 
-func (s *Store) forgetRuns(ctx context.Context, did *Pruned, forget func(context.Context, *writing) (int64, error)) (n int64, err error) {
+// forgetRuns removes runs and returns the number of removed rows.
+func (s *Store) forgetRuns(ctx context.Context, did *Pruned, forget func(context.Context, *writing) ([]int64, error)) (rows int, err error) {
+	var more []int64
 	err = s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
-		n, err = forget(ctx, w)
+		more, err = forget(ctx, w)
 		return err
 	})
 	if err != nil {
 		return 0, err
 	}
-	did.Runs += n
+	did.Runs += record.RunsIn(more)
 	did.After, err = s.size(ctx)
-	return n, err
+	return len(more), err
 }
 
 // size returns the size of all used pages, in bytes.

@@ -2,109 +2,80 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 
-	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/store/internal/record"
 	"github.com/belay-run/belay/store/internal/table"
 )
 
-// runInsert writes several runs with one statement. The runs of one dispatch are equal in
-// most columns. The statement binds such a column once for all rows. A row alone costs 31
-// bound values, a row here costs 9.
-type runInsert struct {
-	rows int
-	stmt *sql.Stmt
-}
+// foldInsert stores a folded row, see record.Fold. It stores nothing if the list of hooks is
+// missing, or if a run between two ids is stored in a row of its own. The last three
+// parameters are the name of the list and the two ids. Ids of one dispatch count up, so
+// usually no other id is between them, except shorter ones.
+var foldInsert = fmt.Sprintf(`INSERT OR IGNORE INTO runs (%s) SELECT %s
+WHERE EXISTS (SELECT 1 FROM run_hooks WHERE list = ? AND idx = 1)
+	AND NOT EXISTS (SELECT 1 FROM runs WHERE id BETWEEN ?%d AND ?%d AND length(id) = length(?%[3]d))`,
+	foldColumns, strings.Repeat("?, ", foldValues-1)+"?", foldValues+2, foldValues+3)
 
-// runInsertSizes are the numbers of rows that have a statement, largest first. Other
-// numbers are split. A rest is written row by row.
-var runInsertSizes = [...]int{64, 16, 4}
-
-// ownColumns have a value for each row, sharedColumns have one value for all rows.
-var (
-	ownColumns    = []string{"id", "subscription", "version", "origin_name", "origin_file", "origin_line", "started", "ended", "latency"}
-	sharedColumns = []string{
-		"holder", "job_handler", "phase", "dispatch", "origin_kind", "session", "turn", "step", "agent", "execution", "state", "shadow",
-		"visibility", "job", "attempt", "idempotency_key", "error_class", "severity", "contributed", "audit", "diagnostics",
-	}
+const (
+	foldColumns = "seq, id, changed, holder, subscription, job_handler, version, phase, dispatch, " +
+		"origin_kind, origin_name, origin_file, origin_line, session, turn, step, agent, execution, state, shadow, visibility, " +
+		"job, attempt, idempotency_key, started, ended, latency, error_class, severity, contributed, audit, diagnostics, more, hooks, folded"
+	foldValues = 35
 )
 
-// ownOf appends the values of the own columns.
-func ownOf(args []any, r *table.PutRunParams) []any {
-	return append(args, r.ID, r.Subscription, r.Version, r.OriginName, r.OriginFile, r.OriginLine, r.Started, r.Ended, r.Latency)
+// foldArgs returns the values of foldColumns, with room for the other parameters.
+func foldArgs(r *table.PutRunParams, more int, hooks, folded string) []any {
+	return append(make([]any, 0, foldValues+3),
+		r.Seq, r.ID, 0, r.Holder, r.Subscription, r.JobHandler, r.Version, r.Phase, r.Dispatch,
+		r.OriginKind, r.OriginName, r.OriginFile, r.OriginLine, r.Session, r.Turn, r.Step, r.Agent, r.Execution, r.State, r.Shadow, r.Visibility,
+		r.Job, r.Attempt, r.IdempotencyKey, r.Started, r.Ended, r.Latency, r.ErrorClass, r.Severity, r.Contributed, r.Audit, r.Diagnostics, more, hooks, folded)
 }
 
-// sharedOf appends the values of the shared columns.
-func sharedOf(args []any, r *table.PutRunParams) []any {
-	return append(args, r.Holder, r.JobHandler, r.Phase, r.Dispatch, r.OriginKind, r.Session, r.Turn, r.Step, r.Agent, r.Execution, r.State, r.Shadow,
-		r.Visibility, r.Job, r.Attempt, r.IdempotencyKey, r.ErrorClass, r.Severity, r.Contributed, r.Audit, r.Diagnostics)
-}
+// placeRuns reserves positions for runs. It also reports whether one of four dispatches has
+// a folded row. This saves a statement.
+const placeRuns = `UPDATE counters SET value = value + ? WHERE name = 'run'
+RETURNING value, EXISTS (SELECT 1 FROM runs WHERE more > 0 AND dispatch IN (?, ?, ?, ?))`
 
-// together reports whether two runs can be rows of one statement: they have the same values
-// in the shared columns.
-func together(a, b *table.PutRunParams) bool {
-	x := *b
-	x.Seq, x.ID, x.Subscription, x.Version = a.Seq, a.ID, a.Subscription, a.Version
-	x.OriginName, x.OriginFile, x.OriginLine = a.OriginName, a.OriginFile, a.OriginLine
-	x.Started, x.Ended, x.Latency = a.Started, a.Ended, a.Latency
-	return x == *a
-}
-
-// runInsertSQL returns the statement for a number of rows. Parameter 1 is the position of
-// the first row. The shared columns follow, then the own columns of each row. The own
-// columns have no numbers, because SQLite is slow with many numbered parameters. The
-// statement ignores rows that it cannot insert. A statement that can fail in the middle
-// makes SQLite keep a copy of each page that it changes.
-func runInsertSQL(rows int) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "INSERT OR IGNORE INTO runs (seq, changed, %s, %s) VALUES ", strings.Join(sharedColumns, ", "), strings.Join(ownColumns, ", "))
-	for row := range rows {
-		if row > 0 {
-			b.WriteString(", ")
-		}
-		fmt.Fprintf(&b, "(?1 + %d, 0", row)
-		for i := range sharedColumns {
-			fmt.Fprintf(&b, ", ?%d", 2+i)
-		}
-		b.WriteString(strings.Repeat(", ?", len(ownColumns)) + ")")
+// appendRuns numbers and stores runs. It does not change a stored run that has ended (see
+// hook.Journal).
+func (w *writing) appendRuns(ctx context.Context, rows []table.PutRunParams) error {
+	if len(rows) == 0 {
+		return nil
 	}
-	return b.String()
-}
-
-// prepareRunInserts prepares the statements.
-func (s *Store) prepareRunInserts(ctx context.Context) error {
-	for _, rows := range runInsertSizes {
-		stmt, err := s.writer.PrepareContext(ctx, runInsertSQL(rows))
-		if err != nil {
-			return s.unopened(err)
-		}
-		s.runInserts = append(s.runInserts, runInsert{rows, stmt})
+	dispatches := dispatchesOf(rows)
+	first, folded, err := w.place(ctx, len(rows), dispatches)
+	if err != nil {
+		return err
 	}
-	return nil
-}
-
-// putRuns writes runs whose positions are set and consecutive. It does not change a stored
-// run that has ended (see hook.Journal).
-func (w *writing) putRuns(ctx context.Context, rows []table.PutRunParams) error {
-	for len(rows) > 0 {
-		n := 1
-		for n < len(rows) && together(&rows[0], &rows[n]) {
-			n++
-		}
-		if !replaces(&rows[0]) {
-			for _, insert := range w.store.runInserts {
-				for n >= insert.rows {
-					if err := w.putTogether(ctx, insert, rows[:insert.rows]); err != nil {
-						return err
-					}
-					rows, n = rows[insert.rows:], n-insert.rows
-				}
+	if folded {
+		stored := make(record.Folded)
+		for _, dispatch := range dispatches {
+			if err := stored.Add(ctx, w.Queries, dispatch); err != nil {
+				return err
 			}
 		}
-		if err := record.PutRuns(ctx, w.Queries, rows[:n]); err != nil {
+		if rows, err = stored.Drop(rows); err != nil {
+			return err
+		}
+	}
+	for i := range rows {
+		rows[i].Seq = first + int64(i)
+	}
+	if !distinct(rows) {
+		return record.PutRuns(ctx, w.Queries, rows)
+	}
+	for len(rows) > 0 {
+		n := record.Foldable(rows)
+		if n > 0 {
+			err = w.putFolded(ctx, rows[:n])
+		} else {
+			n = 1
+			err = record.PutRuns(ctx, w.Queries, rows[:1])
+		}
+		if err != nil {
 			return err
 		}
 		rows = rows[n:]
@@ -112,23 +83,95 @@ func (w *writing) putRuns(ctx context.Context, rows []table.PutRunParams) error 
 	return nil
 }
 
-// replaces reports whether a run usually replaces a stored run. Runs with an attempt were
-// stored when they started.
-func replaces(r *table.PutRunParams) bool { return r.Attempt > 0 && r.State != hook.Started.String() }
-
-// putTogether writes runs with one statement.
-func (w *writing) putTogether(ctx context.Context, insert runInsert, rows []table.PutRunParams) error {
-	args := make([]any, 0, 1+len(sharedColumns)+len(rows)*len(ownColumns))
-	args = sharedOf(append(args, rows[0].Seq), &rows[0])
+// dispatchesOf returns the dispatches of runs, each once.
+func dispatchesOf(rows []table.PutRunParams) (all []string) {
 	for i := range rows {
-		args = ownOf(args, &rows[i])
+		dispatch := rows[i].Dispatch
+		if dispatch != "" && (i == 0 || dispatch != rows[i-1].Dispatch) && !slices.Contains(all, dispatch) {
+			all = append(all, dispatch)
+		}
 	}
-	result, err := w.tx.StmtContext(ctx, insert.stmt).ExecContext(ctx, args...) //nolint:sqlclosecheck // the transaction closes it
+	return all
+}
+
+// distinct reports whether all runs have different ids.
+func distinct(rows []table.PutRunParams) bool {
+	if countsUp(rows) {
+		return true
+	}
+	ids := make(map[string]bool, len(rows))
+	for i := range rows {
+		ids[rows[i].ID] = true
+	}
+	return len(ids) == len(rows)
+}
+
+// countsUp reports whether the ids of the runs have the same length and increase.
+func countsUp(rows []table.PutRunParams) bool {
+	for i := 1; i < len(rows); i++ {
+		if len(rows[i].ID) != len(rows[0].ID) || rows[i].ID <= rows[i-1].ID {
+			return false
+		}
+	}
+	return true
+}
+
+// place reserves n positions in the journal and returns the first one. folded reports
+// whether the journal can have folded rows of the dispatches.
+func (w *writing) place(ctx context.Context, n int, dispatches []string) (first int64, folded bool, err error) {
+	asked := [4]string{} // no folded row has the dispatch ""
+	copied := copy(asked[:], dispatches)
+	var last int64
+	row := w.tx.StmtContext(ctx, w.store.placeRuns).QueryRowContext(ctx, n, asked[0], asked[1], asked[2], asked[3]) //nolint:sqlclosecheck // the transaction closes it
+	if err := row.Scan(&last, &folded); err != nil {
+		return 0, false, err //nolint:wrapcheck // the caller adds context
+	}
+	w.runs = true
+	return last - int64(n) + 1, folded || copied < len(dispatches), nil
+}
+
+// putFolded stores runs as one row, if none of them is stored already.
+func (w *writing) putFolded(ctx context.Context, rows []table.PutRunParams) error {
+	hooks, folded := record.Fold(rows)
+	args := foldArgs(&rows[0], len(rows)-1, hooks, folded)
+	if countsUp(rows) {
+		if ok, err := w.insertFolded(ctx, append(args, hooks, rows[0].ID, rows[len(rows)-1].ID)); err != nil || ok {
+			return err
+		}
+	}
+	for _, h := range record.HooksOf(hooks, rows) {
+		if err := w.PutRunHook(ctx, h); err != nil {
+			return err
+		}
+	}
+	found, err := w.anyStored(ctx, rows)
+	if err == nil && !found {
+		found, err = w.insertFolded(ctx, append(args, hooks, "", ""))
+		found = !found
+	}
+	if err != nil || !found {
+		return err
+	}
+	return record.PutRuns(ctx, w.Queries, rows)
+}
+
+// insertFolded reports whether it stored the row.
+func (w *writing) insertFolded(ctx context.Context, args []any) (bool, error) {
+	result, err := w.tx.StmtContext(ctx, w.store.foldInsert).ExecContext(ctx, args...) //nolint:sqlclosecheck // the transaction closes it
 	if err != nil {
-		return err //nolint:wrapcheck // the caller adds context
+		return false, err //nolint:wrapcheck // the caller adds context
 	}
-	if n, err := result.RowsAffected(); err != nil || n == int64(len(rows)) {
-		return err //nolint:wrapcheck // likewise
+	n, err := result.RowsAffected()
+	return n == 1, err //nolint:wrapcheck // likewise
+}
+
+// anyStored reports whether one of the runs is stored in a row of its own.
+func (w *writing) anyStored(ctx context.Context, rows []table.PutRunParams) (found bool, err error) {
+	ids := make([]any, len(rows))
+	for i := range rows {
+		ids[i] = rows[i].ID
 	}
-	return record.PutRuns(ctx, w.Queries, rows) // some runs are already stored, and some of these may have ended
+	query := "SELECT EXISTS (SELECT 1 FROM runs WHERE id IN (?" + strings.Repeat(", ?", len(ids)-1) + "))"
+	err = w.tx.QueryRowContext(ctx, query, ids...).Scan(&found)
+	return found, err //nolint:wrapcheck // the caller adds context
 }

@@ -63,7 +63,7 @@ type Store struct {
 	read   *table.Queries
 
 	savepoint, undo, release *sql.Stmt
-	runInserts               []runInsert // largest first
+	foldInsert, placeRuns    *sql.Stmt
 
 	files files // files that SQLite has open
 	alone bool  // no other store of this process had the file open

@@ -196,8 +196,16 @@ func PutRuns(ctx context.Context, q *table.Queries, rows []table.PutRunParams) e
 // hook.ErrSettled if the new run has ended with a different state.
 func Late(ctx context.Context, q *table.Queries, row *table.PutRunParams) error {
 	stored, err := q.RunState(ctx, row.ID)
-	if err == nil && row.State != hook.Started.String() && row.State != stored {
-		err = fmt.Errorf("append: run %s has already ended as %s and cannot become %s: %w", row.ID, stored, row.State, hook.ErrSettled)
+	if err != nil {
+		return err
 	}
-	return err
+	return lateAs(row, stored)
+}
+
+// lateAs returns hook.ErrSettled if a run has ended with another state than the stored one.
+func lateAs(row *table.PutRunParams, stored string) error {
+	if row.State == hook.Started.String() || row.State == stored {
+		return nil
+	}
+	return fmt.Errorf("append: run %s has already ended as %s and cannot become %s: %w", row.ID, stored, row.State, hook.ErrSettled)
 }

@@ -51,5 +51,13 @@ func Export(ctx context.Context, q *table.Queries, to Exporter, row table.Sessio
 	if err != nil {
 		return err
 	}
-	return each(runs, RunOf, to.Run)
+	var failed error
+	stream := newRunStream(q, hook.Filter{}, func(r hook.Run) bool {
+		failed = to.Run(&r)
+		return failed == nil
+	})
+	if err := stream.all(ctx, runs); err != nil {
+		return err
+	}
+	return failed
 }

@@ -30,6 +30,8 @@ type Backend struct {
 	Reopen func(t testing.TB, s Store, opts *Options) Store
 	// Tables returns the rows of each table as text.
 	Tables func(t testing.TB, s Store) map[string]string
+	// Fold stores runs in one row. It is nil if Append does so.
+	Fold func(t testing.TB, s Store, runs []hook.Run)
 	// Private opens a store with files that no other test uses. The returned function
 	// returns the content of these files.
 	Private func(t testing.TB) (Store, func() ([]byte, error))

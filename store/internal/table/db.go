@@ -102,6 +102,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.deleteSessionStmt, err = db.PrepareContext(ctx, deleteSession); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteSession: %w", err)
 	}
+	if q.deleteUnusedHooksStmt, err = db.PrepareContext(ctx, deleteUnusedHooks); err != nil {
+		return nil, fmt.Errorf("error preparing query DeleteUnusedHooks: %w", err)
+	}
 	if q.describeSessionStmt, err = db.PrepareContext(ctx, describeSession); err != nil {
 		return nil, fmt.Errorf("error preparing query DescribeSession: %w", err)
 	}
@@ -119,6 +122,12 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.firstParkedStmt, err = db.PrepareContext(ctx, firstParked); err != nil {
 		return nil, fmt.Errorf("error preparing query FirstParked: %w", err)
+	}
+	if q.foldedAfterStmt, err = db.PrepareContext(ctx, foldedAfter); err != nil {
+		return nil, fmt.Errorf("error preparing query FoldedAfter: %w", err)
+	}
+	if q.foldedRunsStmt, err = db.PrepareContext(ctx, foldedRuns); err != nil {
+		return nil, fmt.Errorf("error preparing query FoldedRuns: %w", err)
 	}
 	if q.forgetSessionOfKeysStmt, err = db.PrepareContext(ctx, forgetSessionOfKeys); err != nil {
 		return nil, fmt.Errorf("error preparing query ForgetSessionOfKeys: %w", err)
@@ -201,6 +210,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.putRunStmt, err = db.PrepareContext(ctx, putRun); err != nil {
 		return nil, fmt.Errorf("error preparing query PutRun: %w", err)
 	}
+	if q.putRunHookStmt, err = db.PrepareContext(ctx, putRunHook); err != nil {
+		return nil, fmt.Errorf("error preparing query PutRunHook: %w", err)
+	}
 	if q.queuedTurnsStmt, err = db.PrepareContext(ctx, queuedTurns); err != nil {
 		return nil, fmt.Errorf("error preparing query QueuedTurns: %w", err)
 	}
@@ -212,6 +224,12 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.releaseTurnsStmt, err = db.PrepareContext(ctx, releaseTurns); err != nil {
 		return nil, fmt.Errorf("error preparing query ReleaseTurns: %w", err)
+	}
+	if q.runExistsStmt, err = db.PrepareContext(ctx, runExists); err != nil {
+		return nil, fmt.Errorf("error preparing query RunExists: %w", err)
+	}
+	if q.runHooksStmt, err = db.PrepareContext(ctx, runHooks); err != nil {
+		return nil, fmt.Errorf("error preparing query RunHooks: %w", err)
 	}
 	if q.runStateStmt, err = db.PrepareContext(ctx, runState); err != nil {
 		return nil, fmt.Errorf("error preparing query RunState: %w", err)
@@ -396,6 +414,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing deleteSessionStmt: %w", cerr)
 		}
 	}
+	if q.deleteUnusedHooksStmt != nil {
+		if cerr := q.deleteUnusedHooksStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing deleteUnusedHooksStmt: %w", cerr)
+		}
+	}
 	if q.describeSessionStmt != nil {
 		if cerr := q.describeSessionStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing describeSessionStmt: %w", cerr)
@@ -424,6 +447,16 @@ func (q *Queries) Close() error {
 	if q.firstParkedStmt != nil {
 		if cerr := q.firstParkedStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing firstParkedStmt: %w", cerr)
+		}
+	}
+	if q.foldedAfterStmt != nil {
+		if cerr := q.foldedAfterStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing foldedAfterStmt: %w", cerr)
+		}
+	}
+	if q.foldedRunsStmt != nil {
+		if cerr := q.foldedRunsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing foldedRunsStmt: %w", cerr)
 		}
 	}
 	if q.forgetSessionOfKeysStmt != nil {
@@ -561,6 +594,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing putRunStmt: %w", cerr)
 		}
 	}
+	if q.putRunHookStmt != nil {
+		if cerr := q.putRunHookStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing putRunHookStmt: %w", cerr)
+		}
+	}
 	if q.queuedTurnsStmt != nil {
 		if cerr := q.queuedTurnsStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing queuedTurnsStmt: %w", cerr)
@@ -579,6 +617,16 @@ func (q *Queries) Close() error {
 	if q.releaseTurnsStmt != nil {
 		if cerr := q.releaseTurnsStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing releaseTurnsStmt: %w", cerr)
+		}
+	}
+	if q.runExistsStmt != nil {
+		if cerr := q.runExistsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing runExistsStmt: %w", cerr)
+		}
+	}
+	if q.runHooksStmt != nil {
+		if cerr := q.runHooksStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing runHooksStmt: %w", cerr)
 		}
 	}
 	if q.runStateStmt != nil {
@@ -726,12 +774,15 @@ type Queries struct {
 	deleteOrphanRunsStmt       *sql.Stmt
 	deleteRunsStmt             *sql.Stmt
 	deleteSessionStmt          *sql.Stmt
+	deleteUnusedHooksStmt      *sql.Stmt
 	describeSessionStmt        *sql.Stmt
 	dropTurnStmt               *sql.Stmt
 	endKeyStmt                 *sql.Stmt
 	ensureSessionStmt          *sql.Stmt
 	familyOfStmt               *sql.Stmt
 	firstParkedStmt            *sql.Stmt
+	foldedAfterStmt            *sql.Stmt
+	foldedRunsStmt             *sql.Stmt
 	forgetSessionOfKeysStmt    *sql.Stmt
 	freeKeyStmt                *sql.Stmt
 	freeKeysOfStmt             *sql.Stmt
@@ -759,10 +810,13 @@ type Queries struct {
 	putJobInputStmt            *sql.Stmt
 	putOffTurnStmt             *sql.Stmt
 	putRunStmt                 *sql.Stmt
+	putRunHookStmt             *sql.Stmt
 	queuedTurnsStmt            *sql.Stmt
 	releaseHolderStmt          *sql.Stmt
 	releaseSessionStmt         *sql.Stmt
 	releaseTurnsStmt           *sql.Stmt
+	runExistsStmt              *sql.Stmt
+	runHooksStmt               *sql.Stmt
 	runStateStmt               *sql.Stmt
 	runsChangedStmt            *sql.Stmt
 	runsOfSessionStmt          *sql.Stmt
@@ -811,12 +865,15 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		deleteOrphanRunsStmt:       q.deleteOrphanRunsStmt,
 		deleteRunsStmt:             q.deleteRunsStmt,
 		deleteSessionStmt:          q.deleteSessionStmt,
+		deleteUnusedHooksStmt:      q.deleteUnusedHooksStmt,
 		describeSessionStmt:        q.describeSessionStmt,
 		dropTurnStmt:               q.dropTurnStmt,
 		endKeyStmt:                 q.endKeyStmt,
 		ensureSessionStmt:          q.ensureSessionStmt,
 		familyOfStmt:               q.familyOfStmt,
 		firstParkedStmt:            q.firstParkedStmt,
+		foldedAfterStmt:            q.foldedAfterStmt,
+		foldedRunsStmt:             q.foldedRunsStmt,
 		forgetSessionOfKeysStmt:    q.forgetSessionOfKeysStmt,
 		freeKeyStmt:                q.freeKeyStmt,
 		freeKeysOfStmt:             q.freeKeysOfStmt,
@@ -844,10 +901,13 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		putJobInputStmt:            q.putJobInputStmt,
 		putOffTurnStmt:             q.putOffTurnStmt,
 		putRunStmt:                 q.putRunStmt,
+		putRunHookStmt:             q.putRunHookStmt,
 		queuedTurnsStmt:            q.queuedTurnsStmt,
 		releaseHolderStmt:          q.releaseHolderStmt,
 		releaseSessionStmt:         q.releaseSessionStmt,
 		releaseTurnsStmt:           q.releaseTurnsStmt,
+		runExistsStmt:              q.runExistsStmt,
+		runHooksStmt:               q.runHooksStmt,
 		runStateStmt:               q.runStateStmt,
 		runsChangedStmt:            q.runsChangedStmt,
 		runsOfSessionStmt:          q.runsOfSessionStmt,

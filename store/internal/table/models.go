@@ -82,6 +82,19 @@ type Run struct {
 	Contributed    string
 	Audit          string
 	Diagnostics    string
+	More           int64
+	Hooks          string
+	Folded         string
+}
+
+type RunHook struct {
+	List         string
+	Idx          int64
+	Subscription string
+	Version      string
+	OriginName   string
+	OriginFile   string
+	OriginLine   int64
 }
 
 type Session struct {

@@ -10,71 +10,262 @@ import (
 )
 
 const countOrphanRuns = `-- name: CountOrphanRuns :one
-SELECT count(*) FROM runs WHERE started < ?1 AND state <> 'started'
+SELECT CAST(COALESCE(sum(1 + more), 0) AS BIGINT) AS runs FROM runs WHERE started < ?1 AND state <> 'started'
     AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = runs.session)
 `
 
 func (q *Queries) CountOrphanRuns(ctx context.Context, before int64) (int64, error) {
 	row := q.queryRow(ctx, q.countOrphanRunsStmt, countOrphanRuns, before)
-	var count int64
-	err := row.Scan(&count)
-	return count, err
+	var runs int64
+	err := row.Scan(&runs)
+	return runs, err
 }
 
 const countRuns = `-- name: CountRuns :one
 
-SELECT count(*) FROM runs WHERE session = ?1
+SELECT CAST(COALESCE(sum(1 + more), 0) AS BIGINT) AS runs FROM runs WHERE session = ?1
 `
 
 // Counts the records that would be removed.
 func (q *Queries) CountRuns(ctx context.Context, session string) (int64, error) {
 	row := q.queryRow(ctx, q.countRunsStmt, countRuns, session)
-	var count int64
-	err := row.Scan(&count)
-	return count, err
+	var runs int64
+	err := row.Scan(&runs)
+	return runs, err
 }
 
-const deleteOldestOrphanRuns = `-- name: DeleteOldestOrphanRuns :execrows
+const deleteOldestOrphanRuns = `-- name: DeleteOldestOrphanRuns :many
 DELETE FROM runs WHERE seq IN (
     SELECT r.seq FROM runs r
     WHERE r.state <> 'started' AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = r.session)
     ORDER BY r.started, r.seq LIMIT ?1
 )
+RETURNING more
 `
 
-func (q *Queries) DeleteOldestOrphanRuns(ctx context.Context, count int64) (int64, error) {
-	result, err := q.exec(ctx, q.deleteOldestOrphanRunsStmt, deleteOldestOrphanRuns, count)
+func (q *Queries) DeleteOldestOrphanRuns(ctx context.Context, count int64) ([]int64, error) {
+	rows, err := q.query(ctx, q.deleteOldestOrphanRunsStmt, deleteOldestOrphanRuns, count)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return result.RowsAffected()
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var more int64
+		if err := rows.Scan(&more); err != nil {
+			return nil, err
+		}
+		items = append(items, more)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
-const deleteOrphanRuns = `-- name: DeleteOrphanRuns :execrows
+const deleteOrphanRuns = `-- name: DeleteOrphanRuns :many
 
 DELETE FROM runs WHERE started < ?1 AND state <> 'started'
     AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = runs.session)
+RETURNING more
 `
 
-// Records of sessions that were removed.
-func (q *Queries) DeleteOrphanRuns(ctx context.Context, before int64) (int64, error) {
-	result, err := q.exec(ctx, q.deleteOrphanRunsStmt, deleteOrphanRuns, before)
+// Records of sessions that were removed. All runs of a row start within a few milliseconds, so the first one counts.
+func (q *Queries) DeleteOrphanRuns(ctx context.Context, before int64) ([]int64, error) {
+	rows, err := q.query(ctx, q.deleteOrphanRunsStmt, deleteOrphanRuns, before)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return result.RowsAffected()
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var more int64
+		if err := rows.Scan(&more); err != nil {
+			return nil, err
+		}
+		items = append(items, more)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
-const deleteRuns = `-- name: DeleteRuns :execrows
-DELETE FROM runs WHERE session = ?1
+const deleteRuns = `-- name: DeleteRuns :many
+
+DELETE FROM runs WHERE session = ?1 RETURNING more
 `
 
-func (q *Queries) DeleteRuns(ctx context.Context, session string) (int64, error) {
-	result, err := q.exec(ctx, q.deleteRunsStmt, deleteRuns, session)
+// Deletions return one number for each removed row: how many further runs the row had.
+func (q *Queries) DeleteRuns(ctx context.Context, session string) ([]int64, error) {
+	rows, err := q.query(ctx, q.deleteRunsStmt, deleteRuns, session)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return result.RowsAffected()
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var more int64
+		if err := rows.Scan(&more); err != nil {
+			return nil, err
+		}
+		items = append(items, more)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const deleteUnusedHooks = `-- name: DeleteUnusedHooks :exec
+DELETE FROM run_hooks WHERE NOT EXISTS (SELECT 1 FROM runs WHERE runs.hooks = run_hooks.list AND runs.hooks <> '')
+`
+
+func (q *Queries) DeleteUnusedHooks(ctx context.Context) error {
+	_, err := q.exec(ctx, q.deleteUnusedHooksStmt, deleteUnusedHooks)
+	return err
+}
+
+const foldedAfter = `-- name: FoldedAfter :many
+SELECT seq, id, changed, holder, subscription, job_handler, version, phase, dispatch, origin_kind, origin_name, origin_file, origin_line, session, turn, step, agent, execution, state, shadow, visibility, job, attempt, idempotency_key, started, ended, latency, error_class, severity, contributed, audit, diagnostics, more, hooks, folded FROM runs WHERE seq > ?1 AND more > 0 ORDER BY seq LIMIT ?2
+`
+
+type FoldedAfterParams struct {
+	After int64
+	Count int64
+}
+
+func (q *Queries) FoldedAfter(ctx context.Context, arg FoldedAfterParams) ([]Run, error) {
+	rows, err := q.query(ctx, q.foldedAfterStmt, foldedAfter, arg.After, arg.Count)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Run
+	for rows.Next() {
+		var i Run
+		if err := rows.Scan(
+			&i.Seq,
+			&i.ID,
+			&i.Changed,
+			&i.Holder,
+			&i.Subscription,
+			&i.JobHandler,
+			&i.Version,
+			&i.Phase,
+			&i.Dispatch,
+			&i.OriginKind,
+			&i.OriginName,
+			&i.OriginFile,
+			&i.OriginLine,
+			&i.Session,
+			&i.Turn,
+			&i.Step,
+			&i.Agent,
+			&i.Execution,
+			&i.State,
+			&i.Shadow,
+			&i.Visibility,
+			&i.Job,
+			&i.Attempt,
+			&i.IdempotencyKey,
+			&i.Started,
+			&i.Ended,
+			&i.Latency,
+			&i.ErrorClass,
+			&i.Severity,
+			&i.Contributed,
+			&i.Audit,
+			&i.Diagnostics,
+			&i.More,
+			&i.Hooks,
+			&i.Folded,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const foldedRuns = `-- name: FoldedRuns :many
+
+SELECT seq, id, changed, holder, subscription, job_handler, version, phase, dispatch, origin_kind, origin_name, origin_file, origin_line, session, turn, step, agent, execution, state, shadow, visibility, job, attempt, idempotency_key, started, ended, latency, error_class, severity, contributed, audit, diagnostics, more, hooks, folded FROM runs WHERE dispatch = ?1 AND more > 0
+`
+
+// Folded rows and the lists of their hooks.
+func (q *Queries) FoldedRuns(ctx context.Context, dispatch string) ([]Run, error) {
+	rows, err := q.query(ctx, q.foldedRunsStmt, foldedRuns, dispatch)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Run
+	for rows.Next() {
+		var i Run
+		if err := rows.Scan(
+			&i.Seq,
+			&i.ID,
+			&i.Changed,
+			&i.Holder,
+			&i.Subscription,
+			&i.JobHandler,
+			&i.Version,
+			&i.Phase,
+			&i.Dispatch,
+			&i.OriginKind,
+			&i.OriginName,
+			&i.OriginFile,
+			&i.OriginLine,
+			&i.Session,
+			&i.Turn,
+			&i.Step,
+			&i.Agent,
+			&i.Execution,
+			&i.State,
+			&i.Shadow,
+			&i.Visibility,
+			&i.Job,
+			&i.Attempt,
+			&i.IdempotencyKey,
+			&i.Started,
+			&i.Ended,
+			&i.Latency,
+			&i.ErrorClass,
+			&i.Severity,
+			&i.Contributed,
+			&i.Audit,
+			&i.Diagnostics,
+			&i.More,
+			&i.Hooks,
+			&i.Folded,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const interruptRun = `-- name: InterruptRun :exec
@@ -198,6 +389,81 @@ func (q *Queries) PutRun(ctx context.Context, arg PutRunParams) (int64, error) {
 	return result.RowsAffected()
 }
 
+const putRunHook = `-- name: PutRunHook :exec
+INSERT INTO run_hooks (list, idx, subscription, version, origin_name, origin_file, origin_line)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+ON CONFLICT (list, idx) DO NOTHING
+`
+
+type PutRunHookParams struct {
+	List         string
+	Idx          int64
+	Subscription string
+	Version      string
+	OriginName   string
+	OriginFile   string
+	OriginLine   int64
+}
+
+func (q *Queries) PutRunHook(ctx context.Context, arg PutRunHookParams) error {
+	_, err := q.exec(ctx, q.putRunHookStmt, putRunHook,
+		arg.List,
+		arg.Idx,
+		arg.Subscription,
+		arg.Version,
+		arg.OriginName,
+		arg.OriginFile,
+		arg.OriginLine,
+	)
+	return err
+}
+
+const runExists = `-- name: RunExists :one
+SELECT count(*) FROM runs WHERE seq = ?1
+`
+
+func (q *Queries) RunExists(ctx context.Context, seq int64) (int64, error) {
+	row := q.queryRow(ctx, q.runExistsStmt, runExists, seq)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
+const runHooks = `-- name: RunHooks :many
+SELECT list, idx, subscription, version, origin_name, origin_file, origin_line FROM run_hooks WHERE list = ?1 ORDER BY idx
+`
+
+func (q *Queries) RunHooks(ctx context.Context, list string) ([]RunHook, error) {
+	rows, err := q.query(ctx, q.runHooksStmt, runHooks, list)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []RunHook
+	for rows.Next() {
+		var i RunHook
+		if err := rows.Scan(
+			&i.List,
+			&i.Idx,
+			&i.Subscription,
+			&i.Version,
+			&i.OriginName,
+			&i.OriginFile,
+			&i.OriginLine,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const runState = `-- name: RunState :one
 SELECT state FROM runs WHERE id = ?1
 `
@@ -210,9 +476,9 @@ func (q *Queries) RunState(ctx context.Context, id string) (string, error) {
 }
 
 const runsChanged = `-- name: RunsChanged :many
-SELECT seq, id, changed, holder, subscription, job_handler, version, phase, dispatch, origin_kind, origin_name, origin_file, origin_line, session, turn, step, agent, execution, state, shadow, visibility, job, attempt, idempotency_key, started, ended, latency, error_class, severity, contributed, audit, diagnostics FROM runs WHERE runs.seq > ?1 AND runs.seq <= ?2 AND runs.changed = 0
+SELECT seq, id, changed, holder, subscription, job_handler, version, phase, dispatch, origin_kind, origin_name, origin_file, origin_line, session, turn, step, agent, execution, state, shadow, visibility, job, attempt, idempotency_key, started, ended, latency, error_class, severity, contributed, audit, diagnostics, more, hooks, folded FROM runs WHERE runs.seq > ?1 AND runs.seq <= ?2 AND runs.changed = 0
 UNION ALL
-SELECT seq, id, changed, holder, subscription, job_handler, version, phase, dispatch, origin_kind, origin_name, origin_file, origin_line, session, turn, step, agent, execution, state, shadow, visibility, job, attempt, idempotency_key, started, ended, latency, error_class, severity, contributed, audit, diagnostics FROM runs WHERE runs.changed > ?1 AND runs.changed <= ?2 AND runs.changed > 0
+SELECT seq, id, changed, holder, subscription, job_handler, version, phase, dispatch, origin_kind, origin_name, origin_file, origin_line, session, turn, step, agent, execution, state, shadow, visibility, job, attempt, idempotency_key, started, ended, latency, error_class, severity, contributed, audit, diagnostics, more, hooks, folded FROM runs WHERE runs.changed > ?1 AND runs.changed <= ?2 AND runs.changed > 0
 `
 
 type RunsChangedParams struct {
@@ -262,6 +528,9 @@ func (q *Queries) RunsChanged(ctx context.Context, arg RunsChangedParams) ([]Run
 			&i.Contributed,
 			&i.Audit,
 			&i.Diagnostics,
+			&i.More,
+			&i.Hooks,
+			&i.Folded,
 		); err != nil {
 			return nil, err
 		}
@@ -277,7 +546,7 @@ func (q *Queries) RunsChanged(ctx context.Context, arg RunsChangedParams) ([]Run
 }
 
 const runsOfSession = `-- name: RunsOfSession :many
-SELECT seq, id, changed, holder, subscription, job_handler, version, phase, dispatch, origin_kind, origin_name, origin_file, origin_line, session, turn, step, agent, execution, state, shadow, visibility, job, attempt, idempotency_key, started, ended, latency, error_class, severity, contributed, audit, diagnostics FROM runs WHERE session = ?1 ORDER BY started, seq
+SELECT seq, id, changed, holder, subscription, job_handler, version, phase, dispatch, origin_kind, origin_name, origin_file, origin_line, session, turn, step, agent, execution, state, shadow, visibility, job, attempt, idempotency_key, started, ended, latency, error_class, severity, contributed, audit, diagnostics, more, hooks, folded FROM runs WHERE session = ?1 ORDER BY started, seq
 `
 
 func (q *Queries) RunsOfSession(ctx context.Context, session string) ([]Run, error) {
@@ -322,6 +591,9 @@ func (q *Queries) RunsOfSession(ctx context.Context, session string) ([]Run, err
 			&i.Contributed,
 			&i.Audit,
 			&i.Diagnostics,
+			&i.More,
+			&i.Hooks,
+			&i.Folded,
 		); err != nil {
 			return nil, err
 		}

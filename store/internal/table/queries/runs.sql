@@ -40,27 +40,53 @@ SELECT id, started FROM runs WHERE holder = @holder AND state = 'started' ORDER 
 -- name: InterruptRun :exec
 UPDATE runs SET changed = @changed, state = 'interrupted', ended = @ended, latency = @latency WHERE id = @id AND state = 'started';
 
--- name: DeleteRuns :execrows
-DELETE FROM runs WHERE session = @session;
+-- Deletions return one number for each removed row: how many further runs the row had.
 
--- Records of sessions that were removed.
+-- name: DeleteRuns :many
+DELETE FROM runs WHERE session = @session RETURNING more;
 
--- name: DeleteOrphanRuns :execrows
+-- Records of sessions that were removed. All runs of a row start within a few milliseconds, so the first one counts.
+
+-- name: DeleteOrphanRuns :many
 DELETE FROM runs WHERE started < @before AND state <> 'started'
-    AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = runs.session);
+    AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = runs.session)
+RETURNING more;
 
 -- Counts the records that would be removed.
 
 -- name: CountRuns :one
-SELECT count(*) FROM runs WHERE session = @session;
+SELECT CAST(COALESCE(sum(1 + more), 0) AS BIGINT) AS runs FROM runs WHERE session = @session;
 
 -- name: CountOrphanRuns :one
-SELECT count(*) FROM runs WHERE started < @before AND state <> 'started'
+SELECT CAST(COALESCE(sum(1 + more), 0) AS BIGINT) AS runs FROM runs WHERE started < @before AND state <> 'started'
     AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = runs.session);
 
--- name: DeleteOldestOrphanRuns :execrows
+-- name: DeleteOldestOrphanRuns :many
 DELETE FROM runs WHERE seq IN (
     SELECT r.seq FROM runs r
     WHERE r.state <> 'started' AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = r.session)
     ORDER BY r.started, r.seq LIMIT @count
-);
+)
+RETURNING more;
+
+-- Folded rows and the lists of their hooks.
+
+-- name: FoldedRuns :many
+SELECT * FROM runs WHERE dispatch = @dispatch AND more > 0;
+
+-- name: FoldedAfter :many
+SELECT * FROM runs WHERE seq > @after AND more > 0 ORDER BY seq LIMIT @count;
+
+-- name: RunExists :one
+SELECT count(*) FROM runs WHERE seq = @seq;
+
+-- name: RunHooks :many
+SELECT * FROM run_hooks WHERE list = @list ORDER BY idx;
+
+-- name: PutRunHook :exec
+INSERT INTO run_hooks (list, idx, subscription, version, origin_name, origin_file, origin_line)
+VALUES (@list, @idx, @subscription, @version, @origin_name, @origin_file, @origin_line)
+ON CONFLICT (list, idx) DO NOTHING;
+
+-- name: DeleteUnusedHooks :exec
+DELETE FROM run_hooks WHERE NOT EXISTS (SELECT 1 FROM runs WHERE runs.hooks = run_hooks.list AND runs.hooks <> '');

@@ -249,7 +249,7 @@ func (s *storedWatch) catchUp(ends bool) error {
 
 // endReason returns how the last turn ended, or EndParked if it is parked. It returns "" if
 // the turn is running or was interrupted, and if there was no turn yet.
-func (s *SessionState) endReason() EndReason {
+func (s SessionState) endReason() EndReason {
 	switch {
 	case s.Turn == nil:
 		return s.Last

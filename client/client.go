@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"mime"
 	"net/http"
@@ -138,7 +139,7 @@ func busy(p *api.Problem) bool {
 // the same time.
 func pauseOf(try int, first time.Duration) time.Duration {
 	pause := min(first<<min(try-1, 16), longestPause)
-	return pause/2 + rand.N(pause/2+1) //nolint:gosec // it need not be secret
+	return pause/2 + rand.N(pause/2+1)
 }
 
 // rest waits. It reports false if ctx ends first.
@@ -193,9 +194,7 @@ func (c *Client) send(ctx context.Context, send *outgoing, header http.Header) (
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", send.method, send.path, err)
 	}
-	for name, values := range header {
-		request.Header[name] = values
-	}
+	maps.Copy(request.Header, header)
 	request.Header.Set("Authorization", "Bearer "+c.token)
 	request.Header.Set("User-Agent", "belay")
 	if send.body != nil {

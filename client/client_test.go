@@ -24,7 +24,7 @@ import (
 
 // operation is one operation in the OpenAPI document.
 type operation struct {
-	ID         string `json:"operationId"`
+	ID         string `json:"operationId"` //nolint:tagliatelle // OpenAPI names it
 	Parameters []struct {
 		Name     string `json:"name"`
 		In       string `json:"in"`
@@ -37,7 +37,7 @@ type operation struct {
 				Required   []string                   `json:"required"`
 			} `json:"schema"`
 		} `json:"content"`
-	} `json:"requestBody"`
+	} `json:"requestBody"` //nolint:tagliatelle // OpenAPI names it
 }
 
 // readOperations reads the operations of the server, by method and path.

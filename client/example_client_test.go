@@ -40,14 +40,13 @@ func runTask(ctx context.Context, url, token, task string) error {
 		if err != nil {
 			return err
 		}
-		switch event.Kind {
-		case belay.EventModelResponse:
+		switch {
+		case event.Kind == belay.EventModelResponse:
 			fmt.Println("agent:", event.Message.Text())
-		case belay.EventTurnEnd:
-			if event.End.Reason != belay.EndParked {
-				fmt.Println("ended:", event.End.Reason)
-				return nil
-			}
+		case event.Kind == belay.EventTurnEnd && event.End.Reason != belay.EndParked:
+			fmt.Println("ended:", event.End.Reason)
+			return nil
+		case event.Kind == belay.EventTurnEnd:
 			for _, question := range event.End.Waits { // a worker continues the turn after the last decision
 				decision := api.DecideApproval{Approval: question.ID, Hash: question.Hash, Allow: question.Tool == "write"}
 				if _, err := c.DecideApproval(ctx, decision); err != nil && !errors.Is(err, belay.ErrDecided) {

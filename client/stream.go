@@ -125,11 +125,9 @@ func (s *stream) read(ctx context.Context) error {
 		return nil
 	}
 	lines := bufio.NewReader(response.Body)
-	var event string
-	var data []byte
-	id, hasData := s.last, false
+	next := frame{id: s.last}
 	for {
-		line, err := readLine(lines, mostBody-len(data))
+		line, err := readLine(lines, mostBody-len(next.data))
 		if errors.Is(err, io.EOF) { // the server has ended the stream
 			return nil
 		}
@@ -137,34 +135,42 @@ func (s *stream) read(ctx context.Context) error {
 			return s.lost(ctx, err)
 		}
 		silent.Reset(idle)
-		if len(line) == 0 { // the event is complete
-			if hasData {
-				s.last = id
-				if err := s.dispatch(frame{id, cmp.Or(event, "message"), data}); err != nil || s.left {
-					return err
-				}
-			}
-			event, data, hasData = "", nil, false
+		if len(line) > 0 {
+			s.field(line, &next)
 			continue
 		}
-		name, value, _ := bytes.Cut(line, []byte(":"))
-		value = bytes.TrimPrefix(value, []byte(" "))
-		switch string(name) {
-		case "id":
-			if !bytes.ContainsRune(value, 0) {
-				id = string(value)
-			}
-		case "event":
-			event = string(value)
-		case "data":
-			if hasData {
-				data = append(data, '\n')
-			}
-			data, hasData = append(data, value...), true
-		case "retry":
-			if ms, err := strconv.Atoi(string(value)); err == nil && ms >= 0 {
-				s.retry = min(max(time.Duration(ms)*time.Millisecond, time.Millisecond), longestPause)
-			}
+		complete := next
+		if next = (frame{id: next.id}); complete.data == nil { // nothing is said
+			continue
+		}
+		s.last = complete.id
+		if err := s.dispatch(complete); err != nil || s.left {
+			return err
+		}
+	}
+}
+
+// field adds a line of an event to the event.
+func (s *stream) field(line []byte, to *frame) {
+	name, value, _ := bytes.Cut(line, []byte(":"))
+	value = bytes.TrimPrefix(value, []byte(" "))
+	switch string(name) {
+	case "id":
+		if !bytes.ContainsRune(value, 0) {
+			to.id = string(value)
+		}
+	case "event":
+		to.event = string(value)
+	case "data":
+		if to.data != nil {
+			to.data = append(to.data, '\n')
+		}
+		if to.data = append(to.data, value...); to.data == nil {
+			to.data = []byte{}
+		}
+	case "retry":
+		if ms, err := strconv.Atoi(string(value)); err == nil && ms >= 0 {
+			s.retry = min(max(time.Duration(min(ms, 1<<20))*time.Millisecond, firstPause), longestPause)
 		}
 	}
 }
@@ -193,6 +199,7 @@ func (s *stream) dispatch(f frame) error {
 		return p
 	}
 	s.got = true
+	f.event = cmp.Or(f.event, "message")
 	s.left = !s.yield(f, nil)
 	return nil
 }
@@ -212,7 +219,7 @@ func readLine(from *bufio.Reader, most int) ([]byte, error) {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
 		case err != nil:
-			return nil, err
+			return nil, fmt.Errorf("read the stream: %w", err)
 		}
 		return []byte(strings.TrimRight(string(line), "\r\n")), nil
 	}

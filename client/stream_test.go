@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -20,7 +21,7 @@ import (
 func watch(ctx context.Context, c *client.Client, after string) (events []string, last error) {
 	for e, err := range c.Events(ctx, "s", after) {
 		if m, ok := errors.AsType[*belay.MissedError](err); ok {
-			events = append(events, strings.Repeat("missed ", m.Missed))
+			events = append(events, fmt.Sprint("missed ", m.Missed))
 			continue
 		}
 		if err != nil {
@@ -46,7 +47,7 @@ func TestEventsContinue(t *testing.T) {
 		over := stream("event: problem", `data: {"status":401,"code":"auth.required","detail":"the token was revoked or rotated"}`, "")
 		c, server := dial(t, 0, cut, answer{err: errBroken}, busy, rest, over)
 		events, err := watch(t.Context(), c, "0")
-		if diff := cmp.Diff([]string{"1 turn_start ", "1 text_delta hi", "missed missed ", "2 model_response ", "2-end-1-end_turn turn_end "}, events); diff != "" {
+		if diff := cmp.Diff([]string{"1 turn_start ", "1 text_delta hi", "missed 2", "2 model_response ", "2-end-1-end_turn turn_end "}, events); diff != "" {
 			t.Error(diff)
 		}
 		if !errors.Is(err, api.ErrDenied) || err.Error() != "the token was revoked or rotated" {

@@ -22,6 +22,18 @@ import (
 // records is where commands read and change sessions, approvals and records of hooks: the store
 // of the project, or a server (--server). Both do the same, so a command has one output.
 type records interface {
+	sessionRecords
+	approvalRecords
+
+	// Runs returns records of hooks, the oldest first. With --follow it also returns those that
+	// come later.
+	Runs(ctx context.Context, o *runsOptions) ([]hook.Run, <-chan followed, error)
+	// Load returns what the workers do. It returns nil if the token may not see it.
+	Load(ctx context.Context) (*belay.Load, error)
+}
+
+// sessionRecords are the sessions.
+type sessionRecords interface {
 	// Sessions yields the sessions that match, also those of subagents. The last changed come
 	// first.
 	Sessions(ctx context.Context, filter belay.SessionFilter) iter.Seq2[api.Session, error]
@@ -39,6 +51,10 @@ type records interface {
 	// Update changes the title or the labels of a session. Delete deletes the session.
 	Update(ctx context.Context, in api.UpdateSession) error
 	Delete(ctx context.Context, session string) error
+}
+
+// approvalRecords are the approvals.
+type approvalRecords interface {
 	// Approvals yields the approvals that match, oldest first.
 	Approvals(ctx context.Context, filter belay.ApprovalFilter) iter.Seq2[belay.Approval, error]
 	// Approval adds the call of an approval, and what the call would do.
@@ -46,11 +62,6 @@ type records interface {
 	// Decide stores a decision. If the approval was already decided, it returns the stored
 	// approval and belay.ErrDecided.
 	Decide(ctx context.Context, approval *belay.Approval, in api.DecideApproval) (belay.Approval, error)
-	// Runs returns records of hooks, the oldest first. With --follow it also returns those that
-	// come later.
-	Runs(ctx context.Context, o *runsOptions) ([]hook.Run, <-chan followed, error)
-	// Load returns what the workers do. It returns nil if the token may not see it.
-	Load(ctx context.Context) (*belay.Load, error)
 }
 
 // records opens the server or the store that the settings name, and calls f with it.

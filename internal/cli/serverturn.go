@@ -82,29 +82,21 @@ func (t *serverTurn) see(ctx, following context.Context, e *belay.Event) (over b
 			t.abort(following)
 		}
 	}
-	if e.Kind == belay.EventTurnEnd && e.Depth == 0 && e.End != nil {
-		if e.End.Reason != belay.EndParked {
-			t.yield(*e, nil)
-			return true, nil
+	ended := e.Kind == belay.EventTurnEnd && e.Depth == 0 && e.End != nil
+	if ended && e.End.Reason == belay.EndParked {
+		goesOn := false
+		if ctx.Err() == nil {
+			goesOn, err = t.ask(ctx, e.End.Waits)
 		}
-		if ctx.Err() != nil { // a worker ends the parked turn
+		if ctx.Err() != nil { // the user pressed Ctrl-C: a worker ends the parked turn
 			t.abort(following)
-			return false, nil
+			goesOn, err = true, nil
 		}
-		decided, err := t.ask(ctx, e.End.Waits)
-		switch {
-		case ctx.Err() != nil:
-			t.abort(following)
-			return false, nil
-		case err != nil:
+		if goesOn || err != nil {
 			return false, err
-		case decided:
-			return false, nil // a worker continues the turn
 		}
-		t.yield(*e, nil)
-		return true, nil
 	}
-	return !t.yield(*e, nil), nil
+	return !t.yield(*e, nil) || ended, nil
 }
 
 // begins reports whether an event belongs to the turn. It is called until the turn has begun.
@@ -180,6 +172,7 @@ func (t *serverTurn) askOne(ctx context.Context, q belay.Question) error {
 			in.Scope = api.ScopeSession
 		case belay.ScopePattern:
 			in.Scope, in.Pattern = api.ScopePattern, d.Scope.Pattern
+		case belay.ScopeOnce:
 		}
 		if _, words := toolbox.ReadQuestion(q); words && d.Allow {
 			in.Answer, in.Reason = &d.Reason, ""

@@ -41,14 +41,14 @@ func (p *Problem) Error() string { return p.Detail }
 
 // Is reports whether the problem means the same as an error.
 func (p *Problem) Is(target error) bool {
-	switch target { //nolint:errorlint // Is compares with one error, as errors.Is asks
+	switch target {
 	case ErrConflict:
 		return p.Status == http.StatusConflict
 	case ErrDenied:
 		return p.Status == http.StatusUnauthorized || p.Status == http.StatusForbidden
 	}
 	for _, k := range known {
-		if k.err == target && k.code == p.Code { //nolint:errorlint // see above
+		if k.err == target && k.code == p.Code {
 			return true
 		}
 	}

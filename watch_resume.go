@@ -220,12 +220,7 @@ func (s *storedWatch) catchUp(ends bool) error {
 	if err := s.fill(until); err != nil || s.left || info == nil || !ends {
 		return err
 	}
-	reason := info.State.Last
-	if turn := info.State.Turn; turn != nil {
-		if reason = ""; turn.Parked {
-			reason = EndParked
-		}
-	}
+	reason := info.State.endReason()
 	mark := endMark(info.State.Turns, reason)
 	if reason == "" || s.at.ended == mark {
 		return nil
@@ -246,6 +241,29 @@ func (s *storedWatch) catchUp(ends bool) error {
 	s.at.ended = mark
 	s.send(Event{Kind: EventTurnEnd, Time: info.Changed, Session: s.session, Turn: end.ID, Agent: info.State.Agent, End: end})
 	return nil
+}
+
+// endReason returns how the last turn ended, or EndParked if it is parked. It returns "" if
+// the turn is running or was interrupted, and if there was no turn yet.
+func (s SessionState) endReason() EndReason {
+	switch {
+	case s.Turn == nil:
+		return s.Last
+	case s.Turn.Parked:
+		return EndParked
+	default:
+		return ""
+	}
+}
+
+// Position returns the position after all events that are stored, including the end of the
+// last turn. Pass it to WatchOptions.After to get only later events.
+func (i SessionInfo) Position() string {
+	at := position{message: settledUntil(&i.State, i.Last)}
+	if reason := i.State.endReason(); reason != "" {
+		at.ended = endMark(i.State.Turns, reason)
+	}
+	return at.String()
 }
 
 // info returns the SessionInfo of the session. It returns nil if the session does not

@@ -2,83 +2,72 @@ package serve
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
+	"net/http"
 	"strings"
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/internal/inspect"
+	"github.com/belay-run/belay/serve/api"
 	"github.com/belay-run/belay/toolbox"
 )
 
-type listApprovalsIn struct {
-	Session string `json:"session,omitempty" in:"query" jsonschema:"only of this session and its subagents"`
-	All     bool   `json:"all,omitempty" in:"query" jsonschema:"also those that are decided"`
-	Limit   int    `json:"limit" in:"query" minimum:"1" maximum:"500" default:"100" jsonschema:"the maximum number of approvals"`
-}
-
-// approvalOut is an approval with its call.
-type approvalOut struct {
-	belay.Approval
-	// Input is the input of the call. It is absent if the transcript does not have it.
-	Input json.RawMessage `json:"input,omitempty"`
-	Agent string          `json:"agent,omitempty"`
-	// Wait says what a call waits for that its tool has parked. Nobody can decide it.
-	Wait string `json:"wait,omitempty" jsonschema:"what a call waits for that its own tool has parked; nobody can decide it"`
-	// Question is the text of a question that the model asks. Answer it with the field answer
-	// of the decision.
-	Question string          `json:"question,omitempty" jsonschema:"a question of the model: send the field answer to answer it"`
-	Advice   *inspect.Advice `json:"advice,omitempty" jsonschema:"what the call affects; only when one approval is read"`
-}
-
-// approvalList is a list of approvals.
-type approvalList struct {
-	Approvals []approvalOut `json:"approvals"`
-}
-
-func outOf(q belay.Question) approvalOut {
-	out := approvalOut{Approval: q.Approval, Input: q.Input, Agent: q.Agent, Wait: q.Wait}
-	if asked, ok := toolbox.ReadQuestion(q); ok {
-		out.Question = asked.String()
-	}
-	return out
-}
-
-func listApprovals(ctx context.Context, s *Server, q *request, in *listApprovalsIn) (approvalList, error) {
-	out := approvalList{Approvals: []approvalOut{}}
+func listApprovals(ctx context.Context, s *Server, q *request, in *api.ListApprovals) (api.ApprovalList, error) {
+	out := api.ApprovalList{Approvals: []api.Approval{}}
 	if in.Session != "" {
 		if _, err := s.session(ctx, q, in.Session); err != nil {
 			return out, err
 		}
 	}
 	seen := s.visible(q)
-	add := func(one approvalOut) (more bool, err error) {
-		ok, err := seen.sees(ctx, one.Session)
-		if ok && err == nil {
-			out.Approvals = append(out.Approvals, one)
-		}
-		return len(out.Approvals) < in.Limit, err
+	if in.All {
+		return s.allApprovals(ctx, seen, in)
 	}
-	if !in.All {
-		for question, err := range belay.Questions(ctx, s.store, belay.ApprovalFilter{Session: in.Session}) {
-			if err != nil {
-				return out, err
-			}
-			if more, err := add(outOf(question)); err != nil || !more {
-				return out, err
-			}
+	for question, err := range belay.Questions(ctx, s.store, belay.ApprovalFilter{Session: in.Session}) {
+		if err != nil {
+			return out, err
 		}
-		return out, nil
+		ok, err := seen.sees(ctx, question.Session)
+		if err != nil {
+			return out, err
+		}
+		if ok {
+			out.Approvals = append(out.Approvals, inspect.ApprovalOf(question))
+		}
+		if len(out.Approvals) == in.Limit {
+			break
+		}
 	}
-	all, err := inspect.ApprovalsInOrder(ctx, s.store, belay.ApprovalFilter{Session: in.Session})
+	return out, nil
+}
+
+// allApprovals returns a page of approvals, also of those that are decided.
+func (s *Server) allApprovals(ctx context.Context, seen *visible, in *api.ListApprovals) (api.ApprovalList, error) {
+	out := api.ApprovalList{Approvals: []api.Approval{}}
+	all, err := inspect.ApprovalsInOrder(ctx, s.store, belay.ApprovalFilter{Session: in.Session, Pending: in.Undecided})
 	if err != nil {
 		return out, err
 	}
+	begun := in.After == ""
 	for i := range all {
-		if more, err := add(approvalOut{Approval: all[i]}); err != nil || !more {
+		ok, err := seen.sees(ctx, all[i].Session)
+		switch {
+		case err != nil:
 			return out, err
+		case !ok:
+		case !begun:
+			begun = all[i].ID == in.After
+		case len(out.Approvals) == in.Limit:
+			out.Next = out.Approvals[in.Limit-1].ID
+			return out, nil
+		default:
+			out.Approvals = append(out.Approvals, api.Approval{Approval: all[i]})
 		}
+	}
+	if !begun {
+		return out, problem(http.StatusBadRequest, codes.CursorInvalid, "the cursor %.80q is invalid: list the approvals again from the beginning", in.After)
 	}
 	return out, nil
 }
@@ -110,61 +99,35 @@ func (s *Server) approval(ctx context.Context, q *request, id string) (belay.App
 	return belay.Approval{}, notFound("approval", id)
 }
 
-func readApproval(ctx context.Context, s *Server, q *request, in *approvalIn) (approvalOut, error) {
+func readApproval(ctx context.Context, s *Server, q *request, in *approvalIn) (api.Approval, error) {
 	a, err := s.approval(ctx, q, in.Approval)
 	if err != nil {
-		return approvalOut{}, err
+		return api.Approval{}, err
 	}
-	input, err := inspect.InputOf(ctx, s.store, &a)
-	if err != nil { // the transcript may have been compacted or pruned
-		return approvalOut{Approval: a}, nil //nolint:nilerr // the approval itself is known
-	}
-	info, _, err := inspect.FindSession(ctx, s.store, a.Session)
-	if err != nil {
-		return approvalOut{}, err
-	}
-	out := outOf(belay.Question{Approval: a, Input: input, Agent: info.State.Agent})
-	if out.Question == "" { // a question of the model has no effects to describe
-		advice, err := s.project.Advise(ctx, s.store, &a, input)
-		if err != nil {
-			return out, err
-		}
-		out.Advice = &advice
-	}
-	return out, nil
+	return s.project.Approval(ctx, s.store, &a)
 }
 
-type decideIn struct {
-	Approval string  `json:"approval" in:"path" required:"true" jsonschema:"the id of the approval"`
-	Hash     string  `json:"hash" required:"true" jsonschema:"the field hash of the approval: the decision is about exactly this input"`
-	Allow    bool    `json:"allow" required:"true" jsonschema:"true to approve, false to deny"`
-	Scope    string  `json:"scope" enum:"once,session,pattern" default:"once" jsonschema:"what an approval covers: this call, this tool in this session, or calls that the pattern covers"`
-	Pattern  string  `json:"pattern,omitempty" jsonschema:"the pattern for the scope pattern, such as shell(git push *)"`
-	Reason   string  `json:"reason,omitempty" jsonschema:"the reason, for the model"`
-	Answer   *string `json:"answer,omitempty" jsonschema:"the answer to a question of the model"`
-}
-
-func decideApproval(ctx context.Context, s *Server, q *request, in *decideIn) (approvalOut, error) {
+func decideApproval(ctx context.Context, s *Server, q *request, in *api.DecideApproval) (api.Approval, error) {
 	a, err := s.approval(ctx, q, in.Approval)
 	if err != nil {
-		return approvalOut{}, err
+		return api.Approval{}, err
 	}
 	d := belay.Decision{Allow: in.Allow, Reason: in.Reason}
 	if a.Decided == nil && a.Hash == in.Hash {
 		if d, err = s.decision(ctx, q, &a, in); err != nil {
-			return approvalOut{}, err
+			return api.Approval{}, err
 		}
 	}
 	d.Approval, d.Hash, d.By, d.Time = a.ID, in.Hash, q.token.by(), time.Now()
 	stored, err := s.store.Decide(ctx, d)
 	if err != nil {
-		return approvalOut{}, err
+		return api.Approval{}, err
 	}
-	return approvalOut{Approval: stored}, nil
+	return api.Approval{Approval: stored}, nil
 }
 
 // decision makes the decision that a request asks for.
-func (s *Server) decision(ctx context.Context, q *request, a *belay.Approval, in *decideIn) (belay.Decision, error) {
+func (s *Server) decision(ctx context.Context, q *request, a *belay.Approval, in *api.DecideApproval) (belay.Decision, error) {
 	d := belay.Decision{Allow: in.Allow, Reason: in.Reason}
 	switch {
 	case in.Scope == "pattern" && in.Pattern == "":

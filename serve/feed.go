@@ -11,6 +11,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/internal/inspect"
+	"github.com/belay-run/belay/serve/api"
 )
 
 // feedEventKinds are the kinds of events in /v1/events.
@@ -29,30 +30,6 @@ const mostSeen = 50_000
 
 // mostSnapshot is the maximum number of sessions in a snapshot.
 const mostSnapshot = 500
-
-// feedEvent is one event of /v1/events. It describes the present state, so getting it twice
-// does no harm.
-type feedEvent struct {
-	Session string          `json:"session"`
-	Title   string          `json:"title,omitempty"`
-	Turn    string          `json:"turn,omitempty"`
-	Agent   string          `json:"agent,omitempty"`
-	State   string          `json:"state,omitempty" jsonschema:"running, parked, interrupted, done, or how the last turn ended"`
-	Reason  belay.EndReason `json:"reason,omitempty" jsonschema:"why the turn ended"`
-	Why     string          `json:"why,omitempty" jsonschema:"what went wrong"`
-	By      string          `json:"by,omitempty" jsonschema:"who blocked the turn"`
-	Time    time.Time       `json:"time"`
-	// Approval is set for approval_requested and approval_decided.
-	Approval *belay.Approval `json:"approval,omitempty"`
-}
-
-// snapshot is the first event of /v1/events: everything that is open, and the sessions that
-// changed since the cursor.
-type snapshot struct {
-	Sessions  []feedEvent      `json:"sessions"`
-	Approvals []belay.Approval `json:"approvals" jsonschema:"the pending approvals"`
-	Truncated bool             `json:"truncated,omitempty" jsonschema:"more sessions changed than are listed: list the sessions"`
-}
 
 // feed watches the whole store for all clients that follow it.
 type feed struct {
@@ -124,7 +101,7 @@ func allEvents(ctx context.Context, s *Server, q *request, in *allEventsIn) erro
 		for {
 			select {
 			case e := <-f.events:
-				if n := s.feed.missedBy(f); n > 0 && !send(frame{event: eventMissed, data: missed{n}}) {
+				if n := s.feed.missedBy(f); n > 0 && !send(frame{event: eventMissed, data: api.Missed{Missed: n}}) {
 					return nil
 				}
 				if !send(e) {
@@ -138,8 +115,8 @@ func allEvents(ctx context.Context, s *Server, q *request, in *allEventsIn) erro
 }
 
 // snapshot reads what is open, and what changed since a time.
-func (s *Server) snapshot(ctx context.Context, q *request, since time.Time) (snapshot, error) {
-	out := snapshot{Sessions: []feedEvent{}, Approvals: []belay.Approval{}}
+func (s *Server) snapshot(ctx context.Context, q *request, since time.Time) (api.Snapshot, error) {
+	out := api.Snapshot{Sessions: []api.FeedEvent{}, Approvals: []belay.Approval{}}
 	filter := belay.SessionFilter{Labels: q.token.Labels, Open: since.IsZero()}
 	for info, err := range s.store.Sessions(ctx, filter) {
 		if err != nil {
@@ -172,8 +149,8 @@ func (s *Server) snapshot(ctx context.Context, q *request, since time.Time) (sna
 }
 
 // feedEventOf describes the present state of a session.
-func feedEventOf(info *belay.SessionInfo) feedEvent {
-	e := feedEvent{Session: info.ID, Title: info.Title, Agent: info.State.Agent, State: inspect.StateOf(*info), Time: info.Changed}
+func feedEventOf(info *belay.SessionInfo) api.FeedEvent {
+	e := api.FeedEvent{Session: info.ID, Title: info.Title, Agent: info.State.Agent, State: inspect.StateOf(*info), Time: info.Changed}
 	if open := info.State.Turn; open != nil {
 		if e.Turn = open.ID; open.Parked {
 			e.Reason = belay.EndParked
@@ -347,7 +324,7 @@ func (f *feedReader) sendApproval(ctx context.Context, kind string, a belay.Appr
 		labels = info.Labels
 		f.labels[root] = labels
 	}
-	f.send(labels, frame{id: feedID(now), event: kind, data: feedEvent{Session: a.Session, Turn: a.Turn, Time: now, Approval: &a}})
+	f.send(labels, frame{id: feedID(now), event: kind, data: api.FeedEvent{Session: a.Session, Turn: a.Turn, Time: now, Approval: &a}})
 	return nil
 }
 

@@ -5,31 +5,15 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/hook/codes"
+	"github.com/belay-run/belay/serve/api"
 )
 
-type listRunsIn struct {
-	Session      string    `json:"session,omitempty" in:"query" jsonschema:"only of this session"`
-	Turn         string    `json:"turn,omitempty" in:"query" jsonschema:"only of this turn"`
-	Phase        string    `json:"phase,omitempty" in:"query" jsonschema:"only at this phase"`
-	Subscription string    `json:"subscription,omitempty" in:"query" jsonschema:"only of this hook, by its subscription id"`
-	State        []string  `json:"state,omitempty" in:"query" jsonschema:"only in this state; may be repeated"`
-	Since        time.Time `json:"since,omitzero" in:"query" jsonschema:"only runs that started at this time or later"`
-	All          bool      `json:"all,omitempty" in:"query" jsonschema:"also records that are only for debugging or for the journal"`
-	Limit        int       `json:"limit" in:"query" minimum:"1" maximum:"1000" default:"100" jsonschema:"the maximum number of records"`
-}
-
-// runList is a list of hook runs.
-type runList struct {
-	Runs []hook.Run `json:"runs"`
-}
-
-// filter makes the filter of the journal.
-func (in *listRunsIn) filter() (hook.Filter, error) {
-	f := hook.Filter{Session: in.Session, Turn: in.Turn, Phase: in.Phase, Subscription: in.Subscription, Since: in.Since, Newest: true}
+// runFilter makes the filter of the journal.
+func runFilter(in *api.ListRuns) (hook.Filter, error) {
+	f := hook.Filter{Session: in.Session, Turn: in.Turn, Phase: in.Phase, Subscription: in.Subscription, Since: in.Since, Until: in.Until, Newest: true}
 	for _, word := range in.State {
 		var state hook.State
 		if err := state.UnmarshalText([]byte(word)); err != nil {
@@ -71,14 +55,14 @@ func (v *visible) ofToken(ctx context.Context, r *hook.Run) (bool, error) {
 	return v.sees(ctx, r.Scope.Session)
 }
 
-func listRuns(ctx context.Context, s *Server, q *request, in *listRunsIn) (runList, error) {
-	out := runList{Runs: []hook.Run{}}
+func listRuns(ctx context.Context, s *Server, q *request, in *api.ListRuns) (api.RunList, error) {
+	out := api.RunList{Runs: []hook.Run{}}
 	if in.Session != "" {
 		if _, err := s.session(ctx, q, in.Session); err != nil {
 			return out, err
 		}
 	}
-	filter, err := in.filter()
+	filter, err := runFilter(in)
 	if err != nil {
 		return out, err
 	}
@@ -105,12 +89,7 @@ func listRuns(ctx context.Context, s *Server, q *request, in *listRunsIn) (runLi
 	return out, nil
 }
 
-type followRunsIn struct {
-	Session string `json:"session,omitempty" in:"query" jsonschema:"only of this session"`
-	All     bool   `json:"all,omitempty" in:"query" jsonschema:"also records that are only for debugging or for the journal"`
-}
-
-func runEvents(ctx context.Context, s *Server, q *request, in *followRunsIn) error {
+func runEvents(ctx context.Context, s *Server, q *request, in *api.RunEvents) error {
 	if in.Session != "" {
 		if _, err := s.session(ctx, q, in.Session); err != nil {
 			return err
@@ -176,31 +155,24 @@ func readRun(ctx context.Context, s *Server, q *request, in *runIn) (hook.Run, e
 	return run, err
 }
 
-// explanation explains the dispatch of a hook run.
-type explanation struct {
-	hook.Explanation
-	// Codes explain the codes in the entries and diagnostics.
-	Codes []codes.Info `json:"codes,omitempty"`
-}
-
 // explainRun explains the dispatch of a run with the records of the turn and the present
 // plan of the phase.
-func explainRun(ctx context.Context, s *Server, q *request, in *runIn) (explanation, error) {
+func explainRun(ctx context.Context, s *Server, q *request, in *runIn) (api.Explanation, error) {
 	run, all, err := s.turnRuns(ctx, q, in)
 	if err != nil {
-		return explanation{}, err
+		return api.Explanation{}, err
 	}
 	plan := hook.Plan{Phase: run.Phase}
 	if len(q.token.Labels) == 0 { // the plan shows the hooks of the project
 		plans, err := s.project.Plans(ctx, run.Phase, "")
 		if err != nil {
-			return explanation{}, err
+			return api.Explanation{}, err
 		}
 		for i := range plans {
 			plan = plans[i].Plan
 		}
 	}
-	out := explanation{}
+	out := api.Explanation{}
 	for _, x := range hook.ExplainRuns(plan, all) {
 		if x.Dispatch == run.Dispatch {
 			out.Explanation = x

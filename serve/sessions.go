@@ -9,6 +9,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/provider/scripted"
+	"github.com/belay-run/belay/serve/api"
 )
 
 // session returns a session that the token may see. A session of another tenant does not
@@ -60,33 +61,27 @@ func (v *visible) sees(ctx context.Context, id string) (bool, error) {
 	return v.known[root], nil
 }
 
-type createSessionIn struct {
-	ID     string            `json:"id,omitempty" maxLength:"128" pattern:"^[A-Za-z0-9._:-]*$" jsonschema:"the id of the new session; by default the server makes one. A token that is limited to labels cannot choose it"`
-	Title  string            `json:"title,omitempty" jsonschema:"a title for listings"`
-	Labels map[string]string `json:"labels,omitempty" jsonschema:"labels, by which sessions are found; the labels of the token are added"`
-}
-
-func createSession(ctx context.Context, s *Server, q *request, in *createSessionIn) (inspect.Session, error) {
+func createSession(ctx context.Context, s *Server, q *request, in *api.CreateSession) (api.Session, error) {
 	labels := maps.Clone(in.Labels)
 	if labels == nil {
 		labels = make(map[string]string)
 	}
 	for name, value := range q.token.Labels {
 		if given, ok := labels[name]; ok && given != value {
-			return inspect.Session{}, invalid("/labels/"+name, "the token is limited to sessions with %s=%s", name, value)
+			return api.Session{}, invalid("/labels/"+name, "the token is limited to sessions with %s=%s", name, value)
 		}
 		labels[name] = value
 	}
 	id := in.ID
 	switch {
 	case id != "" && len(q.token.Labels) > 0: // otherwise the answer would tell which ids others use
-		return inspect.Session{}, invalid("/id", "the token is limited to labels, so it cannot choose the id of a session: leave it out")
+		return api.Session{}, invalid("/id", "the token is limited to labels, so it cannot choose the id of a session: leave it out")
 	case id != "":
 		if _, found, err := inspect.FindSession(ctx, s.store, id); err != nil || found {
 			if found {
 				err = problem(409, codeExists, "session %q already exists: choose another id", id)
 			}
-			return inspect.Session{}, err
+			return api.Session{}, err
 		}
 	default:
 		id = inspect.NewSessionID(time.Now())
@@ -96,31 +91,17 @@ func createSession(ctx context.Context, s *Server, q *request, in *createSession
 		update.Title = &in.Title
 	}
 	if _, _, err := update.Apply("", nil); err != nil {
-		return inspect.Session{}, invalid("", "%v", err)
+		return api.Session{}, invalid("", "%v", err)
 	}
 	if err := s.store.Describe(ctx, id, update); err != nil {
-		return inspect.Session{}, err
+		return api.Session{}, err
 	}
 	return readSession(ctx, s, q, &sessionIn{Session: id})
 }
 
-type listSessionsIn struct {
-	Label    map[string]string `json:"label,omitempty" in:"query" jsonschema:"only sessions with this label, as NAME=VALUE; may be repeated"`
-	Open     bool              `json:"open,omitempty" in:"query" jsonschema:"only sessions with a turn that is running, parked or interrupted"`
-	Children bool              `json:"children,omitempty" in:"query" jsonschema:"include the sessions of subagents"`
-	Limit    int               `json:"limit" in:"query" minimum:"1" maximum:"500" default:"50" jsonschema:"the maximum number of sessions"`
-	After    string            `json:"after,omitempty" in:"query" jsonschema:"the field next of the previous page"`
-}
-
-// sessionList is a page of sessions.
-type sessionList struct {
-	Sessions []inspect.Session `json:"sessions"`
-	Next     string            `json:"next,omitempty" jsonschema:"pass it as after to get the next page; empty on the last page"`
-}
-
-func listSessions(ctx context.Context, s *Server, q *request, in *listSessionsIn) (sessionList, error) {
-	out := sessionList{Sessions: []inspect.Session{}}
-	filter := belay.SessionFilter{Open: in.Open, Labels: maps.Clone(in.Label), After: in.After}
+func listSessions(ctx context.Context, s *Server, q *request, in *api.ListSessions) (api.SessionList, error) {
+	out := api.SessionList{Sessions: []api.Session{}}
+	filter := belay.SessionFilter{Prefix: in.Prefix, Open: in.Open, Labels: maps.Clone(in.Label), After: in.After}
 	for name, value := range q.token.Labels {
 		if filter.Labels == nil {
 			filter.Labels = make(map[string]string)
@@ -154,36 +135,34 @@ type sessionIn struct {
 	Session string `json:"session" in:"path" required:"true" jsonschema:"the id of the session"`
 }
 
-func readSession(ctx context.Context, s *Server, q *request, in *sessionIn) (inspect.Session, error) {
+func readSession(ctx context.Context, s *Server, q *request, in *sessionIn) (api.Session, error) {
 	info, err := s.session(ctx, q, in.Session)
 	if err != nil {
-		return inspect.Session{}, err
+		return api.Session{}, err
 	}
-	return inspect.SessionOf(ctx, s.store, info)
+	out, err := inspect.SessionOf(ctx, s.store, info)
+	if err == nil {
+		out.Calls, err = inspect.OpenCalls(ctx, s.store, &info)
+	}
+	return out, err
 }
 
-type updateSessionIn struct {
-	Session string            `json:"session" in:"path" required:"true" jsonschema:"the id of the session"`
-	Title   *string           `json:"title,omitempty" jsonschema:"the new title; an empty text removes it"`
-	Labels  map[string]string `json:"labels,omitempty" jsonschema:"labels to set; an empty value removes a label"`
-}
-
-func updateSession(ctx context.Context, s *Server, q *request, in *updateSessionIn) (inspect.Session, error) {
+func updateSession(ctx context.Context, s *Server, q *request, in *api.UpdateSession) (api.Session, error) {
 	info, err := s.session(ctx, q, in.Session)
 	if err != nil {
-		return inspect.Session{}, err
+		return api.Session{}, err
 	}
 	for name, value := range in.Labels {
 		if limit, ok := q.token.Labels[name]; ok && value != limit {
-			return inspect.Session{}, invalid("/labels/"+name, "the token is limited to sessions with %s=%s, so it cannot change this label", name, limit)
+			return api.Session{}, invalid("/labels/"+name, "the token is limited to sessions with %s=%s, so it cannot change this label", name, limit)
 		}
 	}
 	update := belay.SessionUpdate{Title: in.Title, Labels: in.Labels}
 	if _, _, err := update.Apply(info.Title, info.Labels); err != nil {
-		return inspect.Session{}, invalid("", "%v", err)
+		return api.Session{}, invalid("", "%v", err)
 	}
 	if err := s.store.Describe(ctx, info.ID, update); err != nil {
-		return inspect.Session{}, err
+		return api.Session{}, err
 	}
 	return readSession(ctx, s, q, &sessionIn{Session: in.Session})
 }
@@ -196,46 +175,29 @@ func deleteSession(ctx context.Context, s *Server, q *request, in *sessionIn) (n
 	return none{}, s.project.Delete(ctx, s.store, info.ID)
 }
 
-type forkSessionIn struct {
-	Session string `json:"session" in:"path" required:"true" jsonschema:"the id of the session to fork"`
-	At      int64  `json:"at,omitempty" minimum:"0" jsonschema:"the number of the last message to copy; by default all are copied"`
-}
-
-func forkSession(ctx context.Context, s *Server, q *request, in *forkSessionIn) (inspect.Session, error) {
+func forkSession(ctx context.Context, s *Server, q *request, in *api.ForkSession) (api.Session, error) {
 	info, err := s.session(ctx, q, in.Session)
 	if err != nil {
-		return inspect.Session{}, err
+		return api.Session{}, err
 	}
 	at := cmp.Or(in.At, info.Last)
 	if info.Last == 0 || at > info.Last {
-		return inspect.Session{}, invalid("/at", "the session has only %d messages", info.Last)
+		return api.Session{}, invalid("/at", "the session has only %d messages", info.Last)
 	}
 	agent, err := belay.New(scripted.New(nil, nil), &belay.Options{Store: s.store}) // forking needs no model
 	if err != nil {
-		return inspect.Session{}, err
+		return api.Session{}, err
 	}
 	defer func() { _ = agent.Close(context.WithoutCancel(ctx)) }() // ignore errors: it ran no turn
 	id := inspect.NewSessionID(time.Now())
 	if _, err := agent.Session(info.ID).Fork(ctx, id, at); err != nil {
-		return inspect.Session{}, err
+		return api.Session{}, err
 	}
 	return readSession(ctx, s, q, &sessionIn{Session: id})
 }
 
-type listMessagesIn struct {
-	Session string `json:"session" in:"path" required:"true" jsonschema:"the id of the session"`
-	After   int64  `json:"after,omitempty" in:"query" minimum:"0" jsonschema:"the number of the last message that you know"`
-	Limit   int    `json:"limit" in:"query" minimum:"1" maximum:"500" default:"100" jsonschema:"the maximum number of messages"`
-}
-
-// messageList is a page of messages.
-type messageList struct {
-	Messages []*belay.Message `json:"messages"`
-	Next     int64            `json:"next,omitempty" jsonschema:"pass it as after to get the next page; absent on the last page"`
-}
-
-func listMessages(ctx context.Context, s *Server, q *request, in *listMessagesIn) (messageList, error) {
-	out := messageList{Messages: []*belay.Message{}}
+func listMessages(ctx context.Context, s *Server, q *request, in *api.ListMessages) (api.MessageList, error) {
+	out := api.MessageList{Messages: []*belay.Message{}}
 	info, err := s.session(ctx, q, in.Session)
 	if err != nil {
 		return out, err

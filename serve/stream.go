@@ -11,6 +11,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook/codes"
+	"github.com/belay-run/belay/serve/api"
 )
 
 // frame is one server-sent event.
@@ -33,8 +34,8 @@ const (
 
 // events are the kinds of events that only streams have.
 const (
-	eventMissed  = "missed"  // the client was too slow: events that are not stored were dropped
-	eventProblem = "problem" // the stream ends with an error
+	eventMissed  = api.EventMissed  // the client was too slow: events that are not stored were dropped
+	eventProblem = api.EventProblem // the stream ends with an error
 )
 
 // streamEvents sends events until the client leaves, the token is revoked or the server
@@ -141,11 +142,6 @@ func (e *eventWriter) send(f frame) bool {
 	return e.write(text + "event: " + f.event + "\ndata: " + string(data) + "\n\n")
 }
 
-// missed is the data of the event "missed".
-type missed struct {
-	Missed int `json:"missed"`
-}
-
 type sessionEventsIn struct {
 	Session string `json:"session" in:"path" required:"true" jsonschema:"the id of the session"`
 	After   string `json:"after" in:"query" default:"0" jsonschema:"the id of the last event that you have, or the number of the last message; 0 for everything. The header Last-Event-ID wins"`
@@ -169,7 +165,7 @@ func sessionEvents(ctx context.Context, s *Server, q *request, in *sessionEvents
 	return s.streamEvents(ctx, q, func(ctx context.Context, send func(frame) bool) error {
 		for e, err := range s.host.Watch(ctx, &belay.WatchOptions{Session: info.ID, After: after, Buffer: mostWaiting}) {
 			if m, ok := errors.AsType[*belay.MissedError](err); ok {
-				if !send(frame{event: eventMissed, data: missed{m.Missed}}) {
+				if !send(frame{event: eventMissed, data: api.Missed{Missed: m.Missed}}) {
 					return nil
 				}
 				continue

@@ -13,28 +13,11 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/host"
 	"github.com/belay-run/belay/internal/inspect"
+	"github.com/belay-run/belay/serve/api"
 )
 
-type startTurnIn struct {
-	Session string `json:"session" in:"path" required:"true" jsonschema:"the id of the session"`
-	Text    string `json:"text" required:"true" minLength:"1" jsonschema:"the message to the agent"`
-	Agent   string `json:"agent,omitempty" jsonschema:"the declared agent that runs the turn; by default the agent of the session, and first the one that the settings describe"`
-	Model   string `json:"model,omitempty" jsonschema:"the model that answers, as PROVIDER/NAME; by default the agent's own"`
-	Wait    string `json:"wait" enum:"none,end" default:"none" jsonschema:"none: answer when the message is stored. end: answer when the turn has ended or is parked"`
-}
-
-// startedTurn is a turn that was queued.
-type startedTurn struct {
-	// ID is the id of the queued turn. The user's message has it in its field queued, and so
-	// has the event turn_start.
-	ID      string `json:"id"`
-	Session string `json:"session"`
-	Agent   string `json:"agent"`
-	// After is the position from which the events of the turn can be followed.
-	After string `json:"after" jsonschema:"pass it as after to the events of the session, to follow this turn"`
-	// Result is set with wait=end. It is absent if the server stops before the turn has ended.
-	Result *turnResult `json:"result,omitempty"`
-}
+// startedTurn is the response of startTurn.
+type startedTurn struct{ api.StartedTurn }
 
 func (t startedTurn) httpStatus() int {
 	if t.Result != nil {
@@ -43,20 +26,7 @@ func (t startedTurn) httpStatus() int {
 	return http.StatusAccepted
 }
 
-// turnResult is the result of a turn that has ended or is parked.
-type turnResult struct {
-	Turn   string          `json:"turn"`
-	Reason belay.EndReason `json:"reason" jsonschema:"why the turn ended; empty if a later turn has already begun"`
-	Text   string          `json:"text" jsonschema:"the last text of the model"`
-	Steps  int             `json:"steps,omitempty"`
-	Usage  belay.Usage     `json:"usage"`
-	By     string          `json:"by,omitempty" jsonschema:"who blocked the turn"`
-	Why    string          `json:"why,omitempty" jsonschema:"what went wrong"`
-	// Approvals are the ids of the approvals that a parked turn waits for.
-	Approvals []string `json:"approvals,omitempty"`
-}
-
-func startTurn(ctx context.Context, s *Server, q *request, in *startTurnIn) (startedTurn, error) {
+func startTurn(ctx context.Context, s *Server, q *request, in *api.StartTurn) (startedTurn, error) {
 	if s.stopping() {
 		p := problem(http.StatusServiceUnavailable, codes.ServerDraining, "the server is stopping: send the request again")
 		p.retry = 2
@@ -86,7 +56,7 @@ func startTurn(ctx context.Context, s *Server, q *request, in *startTurnIn) (sta
 	if err := s.store.Submit(ctx, turn); err != nil {
 		return startedTurn{}, err
 	}
-	out := startedTurn{ID: turn.ID, Session: info.ID, Agent: agent, After: fmt.Sprint(info.Last)}
+	out := startedTurn{api.StartedTurn{ID: turn.ID, Session: info.ID, Agent: agent, After: fmt.Sprint(info.Last)}}
 	if in.Wait == "end" {
 		_ = http.NewResponseController(q.w).SetWriteDeadline(time.Time{}) // the turn may take long
 		out.Result, err = s.await(ctx, info.ID, turn.ID, out.After)
@@ -95,7 +65,7 @@ func startTurn(ctx context.Context, s *Server, q *request, in *startTurnIn) (sta
 }
 
 // await waits for the end of a queued turn. It returns nil if the server stops before.
-func (s *Server) await(ctx context.Context, session, queued, after string) (*turnResult, error) {
+func (s *Server) await(ctx context.Context, session, queued, after string) (*api.TurnResult, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() { // ends with this function
@@ -119,14 +89,14 @@ func (s *Server) await(ctx context.Context, session, queued, after string) (*tur
 		case e.Kind == belay.EventTurnStart && e.Message != nil && e.Message.Queued == queued:
 			mine = e.Turn
 		case e.Kind == belay.EventTurnStart && e.Message != nil && mine != "" && e.Turn != mine: // a later turn has begun
-			return &turnResult{Turn: mine, Text: text, Usage: usage}, nil
+			return &api.TurnResult{Turn: mine, Text: text, Usage: usage}, nil
 		case e.Kind == belay.EventModelResponse && mine != "" && e.Turn == mine && e.Message != nil:
 			text = cmp.Or(e.Message.Text(), text)
 			if e.Message.Usage != nil {
 				usage = addUsage(usage, *e.Message.Usage)
 			}
 		case e.Kind == belay.EventTurnEnd && (mine != "" && e.Turn == mine || mine == "" && s.isOver(ctx, session, queued)):
-			r := &turnResult{Turn: e.Turn, Reason: e.End.Reason, Text: cmp.Or(e.End.Text, text), Steps: e.End.Steps, Usage: e.End.Usage, By: e.End.By, Why: e.End.Why}
+			r := &api.TurnResult{Turn: e.Turn, Reason: e.End.Reason, Text: cmp.Or(e.End.Text, text), Steps: e.End.Steps, Usage: e.End.Usage, By: e.End.By, Why: e.End.Why}
 			if r.Usage == (belay.Usage{}) {
 				r.Usage = usage
 			}
@@ -150,22 +120,8 @@ func addUsage(a, b belay.Usage) belay.Usage {
 	return belay.Usage{In: a.In + b.In, Out: a.Out + b.Out, CacheRead: a.CacheRead + b.CacheRead, CacheWrite: a.CacheWrite + b.CacheWrite, Cost: a.Cost + b.Cost}
 }
 
-// queuedTurn is a turn that has not begun.
-type queuedTurn struct {
-	ID    string    `json:"id"`
-	Agent string    `json:"agent"`
-	Model string    `json:"model,omitempty"`
-	Text  string    `json:"text"`
-	Time  time.Time `json:"time"`
-}
-
-// queue lists the turns that have not begun.
-type queue struct {
-	Turns []queuedTurn `json:"turns"`
-}
-
-func listQueue(ctx context.Context, s *Server, q *request, in *sessionIn) (queue, error) {
-	out := queue{Turns: []queuedTurn{}}
+func listQueue(ctx context.Context, s *Server, q *request, in *sessionIn) (api.Queue, error) {
+	out := api.Queue{Turns: []api.QueuedTurn{}}
 	info, err := s.session(ctx, q, in.Session)
 	if err != nil {
 		return out, err
@@ -173,7 +129,7 @@ func listQueue(ctx context.Context, s *Server, q *request, in *sessionIn) (queue
 	waiting, err := s.store.Queued(ctx, info.ID)
 	for i := range waiting {
 		t := &waiting[i]
-		out.Turns = append(out.Turns, queuedTurn{t.ID, t.Agent, t.Model, t.Text, t.Time})
+		out.Turns = append(out.Turns, api.QueuedTurn{ID: t.ID, Agent: t.Agent, Model: t.Model, Text: t.Text, Time: t.Time})
 	}
 	return out, err
 }
@@ -181,33 +137,33 @@ func listQueue(ctx context.Context, s *Server, q *request, in *sessionIn) (queue
 // abortTurn aborts the open turn, whichever worker runs it. If this process runs it, it ends at
 // once. Otherwise the request is stored, and the worker that runs the turn reads it within a
 // second. A turn that nobody runs is ended by the worker that claims it next.
-func abortTurn(ctx context.Context, s *Server, q *request, in *sessionIn) (inspect.Session, error) {
+func abortTurn(ctx context.Context, s *Server, q *request, in *sessionIn) (api.Session, error) {
 	info, err := s.session(ctx, q, in.Session)
 	if err != nil {
-		return inspect.Session{}, err
+		return api.Session{}, err
 	}
 	by, open := q.token.by(), info.State.Turn
 	switch {
 	case s.worker != nil && s.worker.Abort(info.ID, fmt.Errorf("aborted by %s", by)):
 		return readSession(ctx, s, q, in)
 	case open == nil:
-		return inspect.Session{}, problem(http.StatusConflict, codes.TurnNone, "the session has no open turn")
+		return api.Session{}, problem(http.StatusConflict, codes.TurnNone, "the session has no open turn")
 	case inspect.IsChild(info.ID):
-		return inspect.Session{}, invalid("/session", "the session belongs to a subagent: abort the turn of its parent %s", inspect.ParentOf(info.ID))
+		return api.Session{}, invalid("/session", "the session belongs to a subagent: abort the turn of its parent %s", inspect.ParentOf(info.ID))
 	case info.Held:
 		load, err := s.store.Load(ctx)
 		if err != nil {
-			return inspect.Session{}, err
+			return api.Session{}, err
 		}
 		ours := func(turn belay.DueTurn) bool { return turn.Session == info.ID }
 		if !slices.ContainsFunc(load.Holders, func(h belay.HolderLoad) bool { return slices.ContainsFunc(h.Turns, ours) }) {
-			return inspect.Session{}, problem(http.StatusConflict, codes.TurnElsewhere, "a process that is not a worker runs this turn, such as belay run: stop it there")
+			return api.Session{}, problem(http.StatusConflict, codes.TurnElsewhere, "a process that is not a worker runs this turn, such as belay run: stop it there")
 		}
 	}
 	turn := dueTurn(&info)
 	turn.Abort = by
 	if err := s.store.Requeue(ctx, turn); err != nil {
-		return inspect.Session{}, err
+		return api.Session{}, err
 	}
 	return readSession(ctx, s, q, in)
 }
@@ -217,22 +173,22 @@ func dueTurn(info *belay.SessionInfo) belay.DueTurn {
 	return belay.DueTurn{Session: info.ID, Agent: cmp.Or(info.State.Agent, host.Main), Model: cmp.Or(info.State.Turn.Model, info.State.Model)}
 }
 
-func resumeTurn(ctx context.Context, s *Server, q *request, in *sessionIn) (inspect.Session, error) {
+func resumeTurn(ctx context.Context, s *Server, q *request, in *sessionIn) (api.Session, error) {
 	info, err := s.session(ctx, q, in.Session)
 	if err != nil {
-		return inspect.Session{}, err
+		return api.Session{}, err
 	}
 	open := info.State.Turn
 	switch {
 	case open == nil:
-		return inspect.Session{}, problem(http.StatusConflict, codes.TurnNone, "the session has no open turn")
+		return api.Session{}, problem(http.StatusConflict, codes.TurnNone, "the session has no open turn")
 	case info.Held:
-		return inspect.Session{}, problem(http.StatusConflict, codes.SessionHeld, "the turn is already running")
+		return api.Session{}, problem(http.StatusConflict, codes.SessionHeld, "the turn is already running")
 	case inspect.IsChild(info.ID):
-		return inspect.Session{}, invalid("/session", "the session belongs to a subagent: resume its parent %s", inspect.ParentOf(info.ID))
+		return api.Session{}, invalid("/session", "the session belongs to a subagent: resume its parent %s", inspect.ParentOf(info.ID))
 	}
 	if err := s.store.Requeue(ctx, dueTurn(&info)); err != nil {
-		return inspect.Session{}, err
+		return api.Session{}, err
 	}
 	return readSession(ctx, s, q, in)
 }

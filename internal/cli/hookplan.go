@@ -13,6 +13,7 @@ import (
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/serve/api"
 )
 
 func (a *app) planHooksCommand() *cobra.Command {
@@ -87,7 +88,7 @@ const mayNotRun = "closed: it denies, because it is not allowed to run"
 
 // drawPlan prints the hooks of one phase, one per line. A bracket joins hooks that can run
 // at the same time. The hooks of agents come last.
-func (a *app) drawPlan(v *inspect.Hooks, plan *inspect.Plan, lines []inspect.HookLine) {
+func (a *app) drawPlan(v *inspect.Hooks, plan *inspect.Plan, lines []api.HookLine) {
 	s, notes := v.Settings, v.Notes()
 	fmt.Fprintf(a.out, "%s  %s\n", plan.Phase, a.onOut.dim(plan.Kind.String()))
 	if len(plan.Entries) == 0 {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/belay-run/belay"
@@ -12,12 +13,51 @@ import (
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/permit"
 	"github.com/belay-run/belay/policy"
+	"github.com/belay-run/belay/serve/api"
+	"github.com/belay-run/belay/toolbox"
 )
+
+// ApprovalReader reads approvals and messages: a store or a server.
+type ApprovalReader interface {
+	Approvals(ctx context.Context, filter belay.ApprovalFilter) iter.Seq2[belay.Approval, error]
+	Read(ctx context.Context, session string, after int64) iter.Seq2[*belay.Message, error]
+}
+
+// ApprovalOf describes a question, with its text if the model asks it.
+func ApprovalOf(q belay.Question) api.Approval {
+	out := api.Approval{Approval: q.Approval, Input: q.Input, Agent: q.Agent, Wait: q.Wait}
+	if asked, ok := toolbox.ReadQuestion(q); ok {
+		out.Question = asked.String()
+	}
+	return out
+}
+
+// Approval describes an approval, with its call and with what the call would do. The input is
+// nil if the transcript does not have the call.
+func (p *Project) Approval(ctx context.Context, store belay.ListStore, approval *belay.Approval) (api.Approval, error) {
+	input, err := InputOf(ctx, store, approval)
+	if err != nil { // the transcript may have been compacted or pruned
+		return api.Approval{Approval: *approval}, nil //nolint:nilerr // the approval itself is known
+	}
+	info, _, err := FindSession(ctx, store, approval.Session)
+	if err != nil {
+		return api.Approval{}, err
+	}
+	out := ApprovalOf(belay.Question{Approval: *approval, Input: input, Agent: info.State.Agent})
+	if out.Question == "" { // a question of the model has no effects to describe
+		advice, err := p.Advise(ctx, store, approval, input)
+		if err != nil {
+			return out, err
+		}
+		out.Advice = &advice
+	}
+	return out, nil
+}
 
 // ApprovalsInOrder returns approvals in the order of the store. It sorts the approvals of
 // one turn by the order of their calls. The store has them in random order, because Belay
 // checks the calls of one message at the same time.
-func ApprovalsInOrder(ctx context.Context, store belay.ListStore, filter belay.ApprovalFilter) ([]belay.Approval, error) {
+func ApprovalsInOrder(ctx context.Context, store ApprovalReader, filter belay.ApprovalFilter) ([]belay.Approval, error) {
 	var all []belay.Approval
 	type turn struct{ session, turn string }
 	at := make(map[turn][]int)
@@ -83,17 +123,6 @@ func InputOf(ctx context.Context, store belay.Store, approval *belay.Approval) (
 	return input, nil
 }
 
-// Advice helps a person to decide about a call.
-type Advice struct {
-	// Reach says what the call affects.
-	Reach string `json:"reach"`
-	// Run says how the call would run, if it is a command.
-	Run string `json:"run,omitempty"`
-	// Pattern is a scope that covers this call and similar ones. It is empty if there is none,
-	// or if the approval is already decided.
-	Pattern string `json:"pattern,omitempty"`
-}
-
 // floorOf returns the floor for an approval, in the mode of the turn that asked.
 func floorOf(ctx context.Context, from *assembly.Assembler, settings *config.Loaded, store belay.ListStore, approval *belay.Approval) (*assembly.Floor, *permit.Floor, error) {
 	f, err := from.NewFloor(ctx, settings, assembly.SpillDir(settings))
@@ -114,13 +143,13 @@ func floorOf(ctx context.Context, from *assembly.Assembler, settings *config.Loa
 
 // Advise says what the call of an approval affects, how it would run, and which pattern
 // covers similar calls.
-func Advise(ctx context.Context, from *assembly.Assembler, settings *config.Loaded, store belay.ListStore, approval *belay.Approval, input json.RawMessage) (Advice, error) {
+func Advise(ctx context.Context, from *assembly.Assembler, settings *config.Loaded, store belay.ListStore, approval *belay.Approval, input json.RawMessage) (api.Advice, error) {
 	f, in, err := floorOf(ctx, from, settings, store, approval)
 	if err != nil {
-		return Advice{}, err
+		return api.Advice{}, err
 	}
 	e := in.Explain(ctx, approval.Tool, input)
-	advice := Advice{Reach: e.Reach(), Run: f.Confinement(e)}
+	advice := api.Advice{Reach: e.Reach(), Run: f.Confinement(e)}
 	if approval.Decided == nil {
 		advice.Pattern = in.Suggest(ctx, approval.Tool, input)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/serve/api"
 	"github.com/belay-run/belay/skill"
 	"github.com/belay-run/belay/space"
 	"github.com/belay-run/belay/subagent"
@@ -185,29 +186,10 @@ func (v *Hooks) Owner(sub hook.Subscription) string {
 	return ""
 }
 
-// HookLine is one hook in a listing.
-type HookLine struct {
-	ID     string      `json:"id"`
-	Phase  string      `json:"phase"`
-	Kind   string      `json:"kind"`
-	Origin hook.Origin `json:"origin"`
-	// Agent is the agent that declares the hook. The hook runs only in its turns.
-	Agent string `json:"agent,omitempty"`
-	// State is on, shadow, off, closed or limited.
-	State  string `json:"state"`
-	Reason string `json:"reason,omitempty"`
-	// Warnings are problems that do not stop the hook from loading.
-	Warnings []string `json:"warnings,omitempty"`
-
-	// Match says which inputs the hook gets. Fails is the failure mode.
-	Match string `json:"match,omitempty"`
-	Fails string `json:"fails,omitempty"`
-}
-
 // List returns one entry per hook. The hooks that agents declare come last.
-func (v *Hooks) List(check *HookCheck) []HookLine {
+func (v *Hooks) List(check *HookCheck) []api.HookLine {
 	notes := v.Notes()
-	var all []HookLine
+	var all []api.HookLine
 	for _, sub := range v.Runtime.Subscriptions() {
 		line := lineOf(sub, notes, check)
 		line.Agent = v.Owner(sub)
@@ -224,9 +206,9 @@ func (v *Hooks) List(check *HookCheck) []HookLine {
 	return all
 }
 
-func lineOf(sub hook.Subscription, notes Notes, check *HookCheck) HookLine {
+func lineOf(sub hook.Subscription, notes Notes, check *HookCheck) api.HookLine {
 	o := sub.Options()
-	line := HookLine{ID: sub.ID(), Phase: sub.Phase().Name(), Kind: string(o.Kind), Origin: o.Origin, State: "on", Match: o.Match.String(), Fails: cmp.Or(o.Failure, sub.Phase().Info().Failure).String()}
+	line := api.HookLine{ID: sub.ID(), Phase: sub.Phase().Name(), Kind: string(o.Kind), Origin: o.Origin, State: "on", Match: o.Match.String(), Fails: cmp.Or(o.Failure, sub.Phase().Info().Failure).String()}
 	if o.Shadow {
 		line.State = "shadow"
 	}
@@ -256,11 +238,11 @@ type Plan struct {
 	Own   []string `json:"own,omitempty"`
 	// OfAgents are the hooks that agents declare. They are not part of the plan, because
 	// each runs only in the turns of its agent.
-	OfAgents []HookLine `json:"of_agents,omitempty"`
+	OfAgents []api.HookLine `json:"of_agents,omitempty"`
 }
 
 // Plan returns the order of the hooks of a phase.
-func (v *Hooks) Plan(phase string, lines []HookLine) (Plan, error) {
+func (v *Hooks) Plan(phase string, lines []api.HookLine) (Plan, error) {
 	plan, err := v.Runtime.Plan(phase)
 	p := Plan{Plan: plan, Agent: v.Agent}
 	for i := range lines {

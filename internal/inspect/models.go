@@ -18,6 +18,7 @@ import (
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/visible"
+	"github.com/belay-run/belay/serve/api"
 )
 
 // These are the states of a provider.
@@ -39,21 +40,7 @@ type Models struct {
 
 // Provider is a provider with its models.
 type Provider struct {
-	Name string `json:"name"`
-	Kind string `json:"kind"`
-	URL  string `json:"url"`
-	// Status is ok, missing (no key), note (unknown whether the server runs) or broken.
-	Status string `json:"status"`
-	// Detail is the result in words. Remedy says what to do.
-	Detail string `json:"detail"`
-	Remedy string `json:"remedy,omitempty"`
-	// Key is the masked key. KeyFrom is where the key was found.
-	Key      string `json:"key,omitempty"`
-	KeyFrom  string `json:"key_from,omitempty"`
-	NeedsKey bool   `json:"needs_key"`
-	// Reachable says whether the provider answered. It is nil without --check.
-	Reachable *bool             `json:"reachable,omitempty"`
-	Models    []belay.ModelInfo `json:"models,omitempty"`
+	api.Provider
 
 	// Set says that the provider is in the settings, has a key, or was named.
 	Set bool `json:"-"`
@@ -88,7 +75,7 @@ func ListModels(settings *config.Loaded, names []string) (*Models, error) {
 
 // offerOf describes a provider, and whether it can be used. It sends no request.
 func offerOf(settings *config.Loaded, p *config.Provider) Provider {
-	o := Provider{Name: p.Name, Kind: p.Kind, URL: p.URL, NeedsKey: p.NeedsKey(), Status: Found, Set: p.Said, provider: p}
+	o := Provider{Provider: api.Provider{Name: p.Name, Kind: p.Kind, URL: p.URL, NeedsKey: p.NeedsKey(), Status: Found}, Set: p.Said, provider: p}
 	key, where, err := assembly.KeyOf(settings, p)
 	switch {
 	case err != nil:

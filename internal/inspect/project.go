@@ -12,6 +12,7 @@ import (
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/spill"
+	"github.com/belay-run/belay/serve/api"
 )
 
 // Project describes the project of a host. Each method reads the files again, so that it
@@ -39,7 +40,7 @@ func (p *Project) hooks(ctx context.Context, agent string, f func(*Hooks) error)
 }
 
 // Hooks lists the hooks of the project.
-func (p *Project) Hooks(ctx context.Context) (all []HookLine, err error) {
+func (p *Project) Hooks(ctx context.Context) (all []api.HookLine, err error) {
 	err = p.hooks(ctx, "", func(v *Hooks) error {
 		check, err := NewHookCheck(v.Settings)
 		if err == nil {
@@ -77,7 +78,7 @@ func (p *Project) Plans(ctx context.Context, phase, agent string) (plans []Plan,
 }
 
 // Trust lists the directories that the user has trusted.
-func (p *Project) Trust() ([]Trust, error) {
+func (p *Project) Trust() ([]api.Trust, error) {
 	settings, err := p.Settings()
 	if err != nil {
 		return nil, err
@@ -86,12 +87,12 @@ func (p *Project) Trust() ([]Trust, error) {
 }
 
 // Skills lists the skills of the project.
-func (p *Project) Skills(ctx context.Context) ([]Skill, error) {
+func (p *Project) Skills(ctx context.Context) ([]api.Skill, error) {
 	settings, err := p.Settings()
 	if err != nil {
 		return nil, err
 	}
-	var all []Skill
+	var all []api.Skill
 	for _, s := range assembly.AllSkills(ctx, settings).List() {
 		all = append(all, SkillOf(s))
 	}
@@ -99,7 +100,7 @@ func (p *Project) Skills(ctx context.Context) ([]Skill, error) {
 }
 
 // Agents lists the declared agents.
-func (p *Project) Agents(ctx context.Context) ([]Agent, error) {
+func (p *Project) Agents(ctx context.Context) ([]api.Agent, error) {
 	settings, err := p.Settings()
 	if err != nil {
 		return nil, err
@@ -110,7 +111,7 @@ func (p *Project) Agents(ctx context.Context) ([]Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []Agent
+	var all []api.Agent
 	for _, d := range assembly.AddSpaceAgents(own, spaces) {
 		all = append(all, AgentOf(d, spaces, check.Mistakes(d)))
 	}
@@ -164,10 +165,10 @@ func (p *Project) Models() (*Models, error) {
 }
 
 // Advise helps a person to decide about the call of an approval.
-func (p *Project) Advise(ctx context.Context, store belay.ListStore, approval *belay.Approval, input json.RawMessage) (Advice, error) {
+func (p *Project) Advise(ctx context.Context, store belay.ListStore, approval *belay.Approval, input json.RawMessage) (api.Advice, error) {
 	settings, err := p.Settings()
 	if err != nil {
-		return Advice{}, err
+		return api.Advice{}, err
 	}
 	return Advise(ctx, p.From, settings, store, approval, input)
 }

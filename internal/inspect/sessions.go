@@ -1,39 +1,29 @@
 package inspect
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
 	"strings"
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/serve/api"
 )
 
-// Session is one session in a listing.
-type Session struct {
-	ID      string            `json:"id"`
-	Title   string            `json:"title"`
-	State   string            `json:"state"`
-	Turns   int               `json:"turns"`
-	Last    int64             `json:"messages"`
-	Created time.Time         `json:"created"`
-	Changed time.Time         `json:"changed"`
-	Usage   belay.Usage       `json:"usage"`
-	Labels  map[string]string `json:"labels,omitempty"`
-	// Cursor lists the sessions after this one.
-	Cursor string `json:"cursor"`
-	// ForkedFrom is the session and message that this session was forked from.
-	ForkedFrom *belay.ForkPoint `json:"forked_from,omitempty"`
-	// Ending says why the last turn ended.
-	Ending *belay.Ending `json:"ending,omitempty"`
-}
-
 // SessionOf describes a session as listings show it.
-func SessionOf(ctx context.Context, store belay.TurnStore, info belay.SessionInfo) (Session, error) {
-	l := Session{
+func SessionOf(ctx context.Context, store belay.TurnStore, info belay.SessionInfo) (api.Session, error) {
+	l := api.Session{
 		ID: info.ID, Title: TitleOf(ctx, store, info), State: StateOf(info), Turns: info.State.Turns, Last: info.Last, Labels: info.Labels, Cursor: info.Cursor(),
 		Created: info.Created, Changed: info.Changed, Usage: info.State.Spent(), ForkedFrom: info.State.ForkedFrom, Ending: info.State.Ending,
+		Position: info.Position(), Agent: info.State.Agent, Model: info.State.Model, Held: info.Held, Reason: info.State.Last, Grants: info.State.Grants,
+	}
+	if open := info.State.Turn; open != nil {
+		l.Turn = &api.OpenTurn{ID: open.ID, Step: open.Step, Text: open.Text, Parked: open.Parked}
 	}
 	if info.Last == 0 && info.State.Turn == nil {
 		queued, err := store.Queued(ctx, info.ID)
@@ -45,6 +35,40 @@ func SessionOf(ctx context.Context, store belay.TurnStore, info belay.SessionInf
 		}
 	}
 	return l, nil
+}
+
+// OpenCalls returns the calls of the last response in the open turn of a session, with their
+// results so far. It returns none if no turn is open, if the response has no calls, or if the
+// store cannot export sessions.
+func OpenCalls(ctx context.Context, store belay.Store, info *belay.SessionInfo) ([]belay.CallRecord, error) {
+	exporter, ok := store.(interface {
+		Export(ctx context.Context, w io.Writer, session string) error
+	})
+	if !ok || info.State.Turn == nil || info.Last == 0 {
+		return nil, nil
+	}
+	for m, err := range store.Read(ctx, info.ID, info.Last-1) {
+		if err != nil || len(m.Calls()) == 0 {
+			return nil, err
+		}
+	}
+	var exported bytes.Buffer
+	if err := exporter.Export(ctx, &exported, info.ID); err != nil {
+		return nil, err
+	}
+	var calls []belay.CallRecord
+	for lines := json.NewDecoder(&exported); lines.More(); {
+		var line struct {
+			Call *belay.CallRecord `json:"call"`
+		}
+		if err := lines.Decode(&line); err != nil {
+			return nil, fmt.Errorf("read the calls of session %s: %w", info.ID, err)
+		}
+		if line.Call != nil && line.Call.Message == info.Last {
+			calls = append(calls, *line.Call)
+		}
+	}
+	return calls, nil
 }
 
 // FindSession finds the session with exactly this id. It reports false if there is none.

@@ -2,29 +2,15 @@ package inspect
 
 import (
 	"os"
-	"time"
 
 	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/serve/api"
 	"github.com/belay-run/belay/space"
 )
 
-// Trust says whether a person has trusted a directory of hooks.
-type Trust struct {
-	// Dir is the directory. Origin is project or space.
-	Dir    string `json:"dir"`
-	Origin string `json:"origin"`
-	Space  string `json:"space,omitempty"`
-	// State is unchanged, changed, has mistakes or directory missing. A changed directory is
-	// no longer trusted.
-	State  string    `json:"state"`
-	Grants []string  `json:"grants,omitempty"`
-	By     string    `json:"by,omitempty"`
-	At     time.Time `json:"at"`
-}
-
 // ListTrust returns the directories that the user has trusted.
-func ListTrust(s *config.Loaded) ([]Trust, error) {
+func ListTrust(s *config.Loaded) ([]api.Trust, error) {
 	if s.UserDir == "" {
 		return nil, nil
 	}
@@ -33,9 +19,9 @@ func ListTrust(s *config.Loaded) ([]Trust, error) {
 		return nil, err
 	}
 	host := space.NewHost(&space.Options{Trust: assembly.OpenTrust(s)})
-	var all []Trust
+	var all []api.Trust
 	for _, r := range records {
-		all = append(all, Trust{Dir: r.Dir, Origin: r.Origin.String(), Space: r.Space, State: TrustState(host, r), Grants: r.Grants, By: r.By, At: r.At})
+		all = append(all, api.Trust{Dir: r.Dir, Origin: r.Origin.String(), Space: r.Space, State: TrustState(host, r), Grants: r.Grants, By: r.By, At: r.At})
 	}
 	return all, nil
 }

@@ -6,20 +6,15 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/serve/api"
 )
-
-// Workload is what the processes of a store do, and what waits.
-type Workload struct {
-	Turns belay.Load      `json:"turns"`
-	Jobs  hook.QueueStats `json:"jobs"`
-}
 
 // WorkloadOf reads the workload of a store.
 func WorkloadOf(ctx context.Context, store interface {
 	belay.TurnStore
 	belay.JournalStore
 },
-) (l Workload, err error) {
+) (l api.Workload, err error) {
 	if l.Turns, err = store.Load(ctx); err != nil {
 		return l, err
 	}

@@ -1,0 +1,62 @@
+package api
+
+import (
+	"time"
+
+	"github.com/belay-run/belay"
+)
+
+// The values of [StartTurn.Wait].
+const (
+	WaitNone = "none" // answer when the message is stored
+	WaitEnd  = "end"  // answer when the turn has ended or is parked
+)
+
+// StartTurn is the input of startTurn.
+type StartTurn struct {
+	Session string `json:"session" in:"path" required:"true" jsonschema:"the id of the session"`
+	Text    string `json:"text" required:"true" minLength:"1" jsonschema:"the message to the agent"`
+	Agent   string `json:"agent,omitempty" jsonschema:"the declared agent that runs the turn; by default the agent of the session, and first the one that the settings describe"`
+	Model   string `json:"model,omitempty" jsonschema:"the model that answers, as PROVIDER/NAME; by default the agent's own"`
+	Wait    string `json:"wait" enum:"none,end" default:"none" jsonschema:"none: answer when the message is stored. end: answer when the turn has ended or is parked"`
+}
+
+// StartedTurn is a turn that was queued.
+type StartedTurn struct {
+	// ID is the id of the queued turn. The user's message has it in its field queued, and so
+	// has the event turn_start.
+	ID      string `json:"id"`
+	Session string `json:"session"`
+	Agent   string `json:"agent"`
+	// After is the position from which the events of the turn can be followed.
+	After string `json:"after" jsonschema:"pass it as after to the events of the session, to follow this turn"`
+	// Result is set with wait=end. It is absent if the server stops before the turn has ended.
+	Result *TurnResult `json:"result,omitempty"`
+}
+
+// TurnResult is the result of a turn that has ended or is parked.
+type TurnResult struct {
+	Turn   string          `json:"turn"`
+	Reason belay.EndReason `json:"reason" jsonschema:"why the turn ended; empty if a later turn has already begun"`
+	Text   string          `json:"text" jsonschema:"the last text of the model"`
+	Steps  int             `json:"steps,omitempty"`
+	Usage  belay.Usage     `json:"usage"`
+	By     string          `json:"by,omitempty" jsonschema:"who blocked the turn"`
+	Why    string          `json:"why,omitempty" jsonschema:"what went wrong"`
+	// Approvals are the ids of the approvals that a parked turn waits for.
+	Approvals []string `json:"approvals,omitempty"`
+}
+
+// QueuedTurn is a turn that has not begun.
+type QueuedTurn struct {
+	ID    string    `json:"id"`
+	Agent string    `json:"agent"`
+	Model string    `json:"model,omitempty"`
+	Text  string    `json:"text"`
+	Time  time.Time `json:"time"`
+}
+
+// Queue lists the turns that have not begun.
+type Queue struct {
+	Turns []QueuedTurn `json:"turns"`
+}

@@ -43,7 +43,7 @@ func TestWholeStory(t *testing.T) {
 		t.Errorf("the result is %+v", r)
 	}
 	second := w.turn("admin", "first", `call write {"path": "notes.md", "content": "x"}`)
-	if second.After != "2" || second.Result.Reason != belay.EndTurn {
+	if second.After != "2-end-1-end_turn" || second.Result.Reason != belay.EndTurn {
 		t.Errorf("the second turn is %+v %+v", second, second.Result)
 	}
 	var messages struct {

@@ -56,16 +56,17 @@ func startTurn(ctx context.Context, s *Server, q *request, in *api.StartTurn) (s
 	if err := s.store.Submit(ctx, turn); err != nil {
 		return startedTurn{}, err
 	}
-	out := startedTurn{api.StartedTurn{ID: turn.ID, Session: info.ID, Agent: agent, After: fmt.Sprint(info.Last)}}
-	if in.Wait == "end" {
+	out := startedTurn{api.StartedTurn{ID: turn.ID, Session: info.ID, Agent: agent, After: info.Position()}}
+	if in.Wait == api.WaitEnd {
 		_ = http.NewResponseController(q.w).SetWriteDeadline(time.Time{}) // the turn may take long
-		out.Result, err = s.await(ctx, info.ID, turn.ID, out.After)
+		out.Result, err = s.await(ctx, &info, turn.ID)
 	}
 	return out, err
 }
 
-// await waits for the end of a queued turn. It returns nil if the server stops before.
-func (s *Server) await(ctx context.Context, session, queued, after string) (*api.TurnResult, error) {
+// await waits for the end of a queued turn. before is the state of the session when the turn
+// was queued. It returns nil if the server stops before the turn has ended.
+func (s *Server) await(ctx context.Context, before *belay.SessionInfo, queued string) (*api.TurnResult, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() { // ends with this function
@@ -75,45 +76,120 @@ func (s *Server) await(ctx context.Context, session, queued, after string) (*api
 		case <-ctx.Done():
 		}
 	}()
-	mine, text := "", ""
-	var usage belay.Usage
-	for e, err := range s.host.Watch(ctx, &belay.WatchOptions{Session: session, After: after}) {
+	w := &awaited{s: s, session: before.ID, queued: queued, after: before.Last, earlier: make(map[string]bool)}
+	if open := before.State.Turn; open != nil {
+		w.earlier[open.ID] = true
+	}
+	for e, err := range s.host.Watch(ctx, &belay.WatchOptions{Session: before.ID, After: before.Position()}) {
 		if _, missed := errors.AsType[*belay.MissedError](err); missed {
 			continue // only deltas are dropped: stored events come from the store
 		}
 		if err != nil {
 			return nil, err
 		}
-		switch {
-		case e.Depth > 0: // of a subagent
-		case e.Kind == belay.EventTurnStart && e.Message != nil && e.Message.Queued == queued:
-			mine = e.Turn
-		case e.Kind == belay.EventTurnStart && e.Message != nil && mine != "" && e.Turn != mine: // a later turn has begun
-			return &api.TurnResult{Turn: mine, Text: text, Usage: usage}, nil
-		case e.Kind == belay.EventModelResponse && mine != "" && e.Turn == mine && e.Message != nil:
-			text = cmp.Or(e.Message.Text(), text)
-			if e.Message.Usage != nil {
-				usage = addUsage(usage, *e.Message.Usage)
-			}
-		case e.Kind == belay.EventTurnEnd && (mine != "" && e.Turn == mine || mine == "" && s.isOver(ctx, session, queued)):
-			r := &api.TurnResult{Turn: e.Turn, Reason: e.End.Reason, Text: cmp.Or(e.End.Text, text), Steps: e.End.Steps, Usage: e.End.Usage, By: e.End.By, Why: e.End.Why}
-			if r.Usage == (belay.Usage{}) {
-				r.Usage = usage
-			}
-			for i := range e.End.Waits {
-				r.Approvals = append(r.Approvals, e.End.Waits[i].ID)
-			}
-			return r, nil
+		if e.Depth > 0 { // of a subagent
+			continue
+		}
+		if result, err := w.see(ctx, &e); err != nil || result != nil {
+			return result, err
 		}
 	}
 	return nil, nil //nolint:nilnil // the server stops, or the client has left
 }
 
-// isOver reports whether a queued turn is no longer queued. A turn that a hook blocks before
-// its message is stored ends without a message.
-func (s *Server) isOver(ctx context.Context, session, queued string) bool {
-	waiting, err := s.store.Queued(ctx, session)
-	return err == nil && !slices.ContainsFunc(waiting, func(t belay.QueuedTurn) bool { return t.ID == queued })
+// awaited is a queued turn whose end a request waits for.
+type awaited struct {
+	s               *Server
+	session, queued string
+	after           int64           // the number of the last message when it was queued
+	turn            string          // the id of the turn; empty until it has begun
+	earlier         map[string]bool // turns that began before it and have not ended
+	result          api.TurnResult
+}
+
+// see handles an event of the session. It returns the result if the turn has ended.
+func (w *awaited) see(ctx context.Context, e *belay.Event) (*api.TurnResult, error) {
+	switch e.Kind { //nolint:exhaustive // the others say nothing about the end of a turn
+	case belay.EventTurnStart:
+		return w.started(ctx, e)
+	case belay.EventModelResponse:
+		if m := e.Message; w.turn != "" && e.Turn == w.turn && m != nil {
+			w.result.Text = cmp.Or(m.Text(), w.result.Text)
+			if m.Usage != nil {
+				w.result.Usage = addUsage(w.result.Usage, *m.Usage)
+			}
+		}
+	case belay.EventTurnEnd:
+		return w.ended(ctx, e)
+	}
+	return nil, nil //nolint:nilnil // the turn has not ended
+}
+
+// started handles the beginning of a turn.
+func (w *awaited) started(ctx context.Context, e *belay.Event) (*api.TurnResult, error) {
+	switch {
+	case e.Message == nil: // a parked turn continues
+		return nil, nil //nolint:nilnil // the turn has not ended
+	case e.Message.Queued == w.queued:
+		w.turn, w.result.Turn = e.Turn, e.Turn
+		return nil, nil //nolint:nilnil // see above
+	case w.turn != "" && e.Turn != w.turn: // a later turn has begun
+		return &w.result, nil
+	}
+	w.earlier[e.Turn] = true
+	over, err := w.blocked(ctx, e.Message.Seq)
+	if err != nil || !over {
+		return nil, err
+	}
+	return &w.result, nil // a later turn has begun
+}
+
+// ended handles the end of a turn.
+func (w *awaited) ended(ctx context.Context, e *belay.Event) (*api.TurnResult, error) {
+	switch {
+	case w.turn != "" && e.Turn != w.turn:
+		return nil, nil //nolint:nilnil // the turn has not ended
+	case w.turn == "" && w.earlier[e.Turn]:
+		if e.End.Reason != belay.EndParked {
+			delete(w.earlier, e.Turn)
+		}
+		return nil, nil //nolint:nilnil // see above
+	case w.turn == "":
+		if over, err := w.blocked(ctx, w.after); err != nil || !over {
+			return nil, err
+		}
+	}
+	r := &w.result
+	r.Turn, r.Reason, r.Steps, r.By, r.Why = e.Turn, e.End.Reason, e.End.Steps, e.End.By, e.End.Why
+	r.Text = cmp.Or(e.End.Text, r.Text)
+	if e.End.Usage != (belay.Usage{}) {
+		r.Usage = e.End.Usage
+	}
+	for i := range e.End.Waits {
+		r.Approvals = append(r.Approvals, e.End.Waits[i].ID)
+	}
+	return r, nil
+}
+
+// blocked reports whether a hook has blocked the turn before its message was stored: it is no
+// longer queued, and the session has no message of it after the given number.
+func (w *awaited) blocked(ctx context.Context, after int64) (bool, error) {
+	waiting, err := w.s.store.Queued(ctx, w.session)
+	if err != nil || slices.ContainsFunc(waiting, func(t belay.QueuedTurn) bool { return t.ID == w.queued }) {
+		return false, err
+	}
+	for m, err := range w.s.store.Read(ctx, w.session, after) {
+		if errors.Is(err, belay.ErrNotFound) {
+			break
+		}
+		if err != nil {
+			return false, err
+		}
+		if m.Queued == w.queued {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 func addUsage(a, b belay.Usage) belay.Usage {

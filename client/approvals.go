@@ -1,0 +1,23 @@
+package client
+
+import (
+	"context"
+
+	"github.com/belay-run/belay/serve/api"
+)
+
+// ListApprovals lists approvals and questions, oldest first.
+func (c *Client) ListApprovals(ctx context.Context, in api.ListApprovals) (api.ApprovalList, error) {
+	return call[api.ApprovalList](ctx, c, "GET", "/v1/approvals", in)
+}
+
+// ReadApproval returns an approval with its call, and with what the call would do.
+func (c *Client) ReadApproval(ctx context.Context, approval string) (api.Approval, error) {
+	return at[api.Approval](ctx, c, "GET", "/v1/approvals/", approval)
+}
+
+// DecideApproval approves or denies a call, or answers a question. An approval is decided
+// once: the second decision gets belay.ErrDecided.
+func (c *Client) DecideApproval(ctx context.Context, in api.DecideApproval) (api.Approval, error) {
+	return call[api.Approval](ctx, c, "POST", "/v1/approvals/{approval}/decision", in)
+}

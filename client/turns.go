@@ -1,0 +1,29 @@
+package client
+
+import (
+	"context"
+
+	"github.com/belay-run/belay/serve/api"
+)
+
+// StartTurn sends a message to the agent of a session. With [api.WaitEnd] it returns when the
+// turn has ended or is parked. Otherwise it returns when the message is stored: follow the turn
+// with [Client.Events], from the field After.
+func (c *Client) StartTurn(ctx context.Context, in api.StartTurn) (api.StartedTurn, error) {
+	return call[api.StartedTurn](ctx, c, "POST", "/v1/sessions/{session}/turns", in)
+}
+
+// ListQueue lists the turns of a session that have not begun.
+func (c *Client) ListQueue(ctx context.Context, session string) (api.Queue, error) {
+	return at[api.Queue](ctx, c, "GET", "/v1/sessions/", session, "/queue")
+}
+
+// AbortTurn aborts the open turn of a session. The turn may end after AbortTurn has returned.
+func (c *Client) AbortTurn(ctx context.Context, session string) (api.Session, error) {
+	return at[api.Session](ctx, c, "POST", "/v1/sessions/", session, "/abort")
+}
+
+// ResumeTurn resumes a turn that is parked or was interrupted.
+func (c *Client) ResumeTurn(ctx context.Context, session string) (api.Session, error) {
+	return at[api.Session](ctx, c, "POST", "/v1/sessions/", session, "/resume")
+}

@@ -21,12 +21,18 @@ func (c *invoked) belay(args []arg) {
 		c.protect(selfCommand, "cannot determine the arguments of belay")
 		return
 	}
+	if slices.ContainsFunc(args, func(a arg) bool { name, _, _ := strings.Cut(a.text, "="); return name == "--server" }) {
+		c.zone(ZoneMachine, "uses a server of Belay")
+		c.protect(selfCommand, "an agent must not use a server of Belay")
+		return
+	}
 	args = c.belayOptions(args)
 	verb, sub := word(args, 0), word(args, 1)
 	asks := oneOf(sub, "-h --help") && len(args) == 2
 	switch {
 	case len(args) == 0, len(args) == 1 && oneOf(verb, "-h --help -v --version"):
-	case oneOf(verb, "version help completion demo doctor sessions runs show check"):
+	case oneOf(verb, "version help completion demo doctor runs show check"):
+	case verb == "sessions" && !slices.ContainsFunc(args[1:], func(a arg) bool { return oneOf(a.text, "rename label delete") }):
 	case verb == "config" && len(args) <= 2:
 	case verb == "models":
 		if len(args) > 1 {

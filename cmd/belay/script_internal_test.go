@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bufio"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os/exec"
 	"regexp"
 	"strconv"
@@ -22,7 +25,7 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "lines": lines, "remember": remember, "serve": serve(t),
+			"exits": exits, "lines": lines, "remember": remember, "serve": serve(t), "serving": serving, "alike": alike,
 		},
 		Condition: condition(sandbox.Find(t.Context(), nil)),
 		Setup: func(env *testscript.Env) error { // each script has its own user
@@ -80,6 +83,67 @@ func remember(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: remember NAME [EXPRESSION], behind a command that printed what it catches")
 	}
 	ts.Setenv(args[0], caught[1])
+}
+
+// serving starts "belay serve" on a free port, until the script ends, and stores its address in
+// a variable. Usage: serving NAME [ARGUMENT...].
+func serving(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: serving NAME [ARGUMENT...]")
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, "belay", append([]string{"serve", "--listen", "127.0.0.1:0"}, args[1:]...)...)
+	cmd.Dir = ts.MkAbs(".")
+	for _, name := range []string{"PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "BELAY_MODE"} {
+		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
+	}
+	said, err := cmd.StderrPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	drained := make(chan struct{})
+	ts.Defer(func() {
+		cancel()
+		<-drained
+		_ = cmd.Wait() // ignore errors: it was killed
+	})
+	lines := bufio.NewReader(said)
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			close(drained)
+			ts.Fatalf("belay serve does not say its address: %s, %v", line, err)
+		}
+		if url := strings.TrimSpace(line); strings.HasPrefix(url, "http://") {
+			ts.Setenv(args[0], url)
+			break
+		}
+	}
+	go func() { // ends with the process
+		defer close(drained)
+		_, _ = io.Copy(io.Discard, lines)
+	}()
+}
+
+// ages matches how long ago something was, with the spaces around it.
+var ages = regexp.MustCompile(` *(just now|\d+m ago) *`)
+
+// alike runs belay with the server in BELAY_SERVER, and with the store of the directory. The
+// output and the exit code must be the same. Usage: alike [ARGUMENT...].
+func alike(ts *testscript.TestScript, neg bool, args []string) {
+	server := ts.Getenv("BELAY_SERVER")
+	if neg || server == "" {
+		ts.Fatalf("usage: alike [ARGUMENT...], with a server in BELAY_SERVER")
+	}
+	var outputs [2]string
+	for i, server := range []string{server, ""} {
+		ts.Setenv("BELAY_SERVER", server)
+		err := ts.Exec("belay", args...)
+		outputs[i] = fmt.Sprintf("%s%s%v", ages.ReplaceAllString(ts.ReadFile("stdout"), " ago "), ages.ReplaceAllString(ts.ReadFile("stderr"), " ago "), err)
+	}
+	ts.Setenv("BELAY_SERVER", server)
+	if outputs[0] != outputs[1] {
+		ts.Fatalf("belay %s: with the server:\n%s\nwithout:\n%s", strings.Join(args, " "), outputs[0], outputs[1])
+	}
 }
 
 // condition lets scripts test whether the machine has a sandbox.

@@ -15,7 +15,7 @@ import (
 // the server. No mode, rule or approval lets a call read or change such a file. The guard uses the findings of the floor about a call.
 // For programs that the floor cannot analyse, the sandbox hides the files.
 func keyGuard(s *config.Loaded, floor *permit.Options) ([]permit.Guard, error) {
-	files, tokens := keyFiles(s), tokenDirs(s)
+	files, tokens := keyFiles(s), tokenPlaces(s)
 	if len(files)+len(tokens) == 0 {
 		return nil, nil
 	}
@@ -75,18 +75,21 @@ func TokenDir(s *config.Loaded) string {
 	return filepath.Join(s.UserDir, "tokens")
 }
 
-// tokenDirs returns the directory of the tokens, and the target if it is a link.
-func tokenDirs(s *config.Loaded) []string {
-	dir := TokenDir(s)
-	if dir == "" {
-		return nil
+// tokenPlaces returns the directory of the tokens and the file of the setting token_file, and
+// their targets if they are links.
+func tokenPlaces(s *config.Loaded) []string {
+	var places []string
+	for _, place := range []string{TokenDir(s), s.TokenFile} {
+		if place == "" {
+			continue
+		}
+		places = append(places, place)
+		if direct, err := filepath.EvalSymlinks(place); err == nil && direct != place {
+			places = append(places, direct)
+		}
 	}
-	dirs := []string{dir}
-	if direct, err := filepath.EvalSymlinks(dir); err == nil && direct != dir {
-		dirs = append(dirs, direct)
-	}
-	return dirs
+	return places
 }
 
 // hidden returns the files and directories that commands in the sandbox cannot read.
-func hidden(s *config.Loaded) []string { return slices.Concat(keyFiles(s), tokenDirs(s)) }
+func hidden(s *config.Loaded) []string { return slices.Concat(keyFiles(s), tokenPlaces(s)) }

@@ -13,13 +13,15 @@ import (
 
 const hiddenKey = "sk-hidden-0123456789"
 
-// keyRoom returns a room with two key files of providers. One is in the user's settings
-// directory, through a link. The other is in the project.
+// keyRoom returns a room with two key files of providers, and with the file of a token for a
+// server. One key file is in the user's settings directory, through a link. The other files are
+// in the project.
 func keyRoom(t *testing.T) (r *room, files []string) {
 	t.Helper()
-	r = newRoom(t, "providers:\n  work: {url: 'http://127.0.0.1:9/v1', key_file: key}\n  second: {url: 'http://127.0.0.1:9/v1', key_file: ../../project/key}\n", map[string]string{
+	r = newRoom(t, "token_file: token\nproviders:\n  work: {url: 'http://127.0.0.1:9/v1', key_file: key}\n  second: {url: 'http://127.0.0.1:9/v1', key_file: ../../project/key}\n", map[string]string{
 		"peek.sh": "#!/bin/sh\ncat \"$@\"\necho changed > \"$1\"\ncat key\ntrue\n",
 		"key":     hiddenKey,
+		"token":   hiddenKey,
 		"plain":   "plain",
 	}).sandboxed(sandbox.Hiding)
 	user := filepath.Dir(r.floor.settings.UserFile)
@@ -29,7 +31,7 @@ func keyRoom(t *testing.T) (r *room, files []string) {
 	if err := os.Symlink("real", filepath.Join(user, "key")); err != nil {
 		t.Fatal(err)
 	}
-	return r, []string{filepath.Join(user, "key"), filepath.Join(user, "real"), filepath.Join(r.floor.settings.Project, "key")}
+	return r, []string{filepath.Join(user, "key"), filepath.Join(user, "real"), filepath.Join(r.floor.settings.Project, "key"), filepath.Join(r.floor.settings.Project, "token")}
 }
 
 // unchanged fails the test if a key file has changed.
@@ -43,9 +45,9 @@ func unchanged(t *testing.T, files []string) {
 }
 
 // A program of the project cannot read or change the key files of providers, wherever they
-// are.
+// are, nor the file of a token.
 //
-// SPEC P-12
+// SPEC P-12, V-05
 func TestKeyFilesAreHiddenFromCommands(t *testing.T) {
 	t.Parallel()
 	r, files := keyRoom(t)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"os/signal"
 	"sync"
@@ -24,6 +25,25 @@ var (
 	ErrForced = errors.New("chat: quit before the turn had ended")
 )
 
+// Session is the session of a chat: a *belay.Session, or a session of a server.
+type Session interface {
+	ID() string
+	// Run and Resume yield the events of a turn until the turn has ended or is parked. They
+	// abort the turn when ctx is done.
+	Run(ctx context.Context, text string, parts ...belay.Part) iter.Seq2[belay.Event, error]
+	Resume(ctx context.Context) iter.Seq2[belay.Event, error]
+	Abandon(ctx context.Context) (*belay.Turn, error)
+	Compact(ctx context.Context) error
+	Messages(ctx context.Context) iter.Seq2[*belay.Message, error]
+	Usage() belay.Usage
+}
+
+// Records reads what is stored of a session: a [belay.ListStore], or a server.
+type Records interface {
+	Sessions(ctx context.Context, filter belay.SessionFilter) iter.Seq2[belay.SessionInfo, error]
+	Read(ctx context.Context, session string, after int64) iter.Seq2[*belay.Message, error]
+}
+
 // Options are the settings of a chat. A nil *Options is valid.
 type Options struct {
 	// Directives are the slash commands of the agent, for completion.
@@ -33,7 +53,7 @@ type Options struct {
 	History string
 	// Store provides the state of the session: its usage, and whether a turn is parked or
 	// interrupted. If nil, the chat derives this from the transcript.
-	Store belay.ListStore
+	Store Records
 	// Tools are the tools of the agent. The chat needs them to know which tools are serial:
 	// it shows a call of a serial tool as waiting until the call runs.
 	Tools []belay.Tool
@@ -179,17 +199,15 @@ func (c *Chat) Note(text string) bool {
 	return a != nil
 }
 
-// Run runs a conversation in a session of the agent, until the user quits or ctx is done.
-// Then it aborts the running turn and waits until the turn has ended. Run does not close
-// the agent.
-func (c *Chat) Run(ctx context.Context, agent *belay.Agent, session string) error {
+// Run runs a conversation in a session, until the user quits or ctx is done. Then it aborts
+// the running turn and waits until the turn has ended.
+func (c *Chat) Run(ctx context.Context, s Session) error {
 	in, out := c.opts.In, c.opts.Out
 	if !term.IsTerminal(in.Fd()) || !term.IsTerminal(out.Fd()) {
 		return ErrNoTerminal
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	s := agent.Session(session)
 	o := open(ctx, s, c.opts.Store)
 	history, err := readHistory(c.opts.History)
 	if err != nil {
@@ -203,7 +221,7 @@ func (c *Chat) Run(ctx context.Context, agent *belay.Agent, session string) erro
 }
 
 // screen runs the conversation on a terminal that can move its cursor.
-func (c *Chat) screen(ctx context.Context, s *belay.Session, o *opening, in, out *os.File) error {
+func (c *Chat) screen(ctx context.Context, s Session, o *opening, in, out *os.File) error {
 	r := newRunner(ctx, c, s, o)
 	profile := colorprofile.Detect(out, c.opts.Environ)
 	r.model.look.profile, r.model.md.profile = profile, profile

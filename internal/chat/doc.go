@@ -8,7 +8,7 @@
 //	c := chat.New(&chat.Options{History: file})
 //	agent, err := belay.New(model, &belay.Options{Approver: c})
 //	...
-//	err = c.Run(ctx, agent, "main")
+//	err = c.Run(ctx, agent.Session("main"))
 //
 // # How it is built
 //

@@ -43,7 +43,7 @@ type teletype struct {
 }
 
 // lines runs the conversation on a terminal that cannot move its cursor.
-func (c *Chat) lines(ctx context.Context, s *belay.Session, o *opening, in io.Reader, out io.Writer) error {
+func (c *Chat) lines(ctx context.Context, s Session, o *opening, in io.Reader, out io.Writer) error {
 	reader, err := cancelreader.NewReader(in)
 	if err != nil {
 		return fmt.Errorf("chat: %w", err)

@@ -29,7 +29,7 @@ type opening struct {
 
 // open reads the state of a session. Errors do not stop the chat: open stores them in
 // trouble, and greet shows them.
-func open(ctx context.Context, session *belay.Session, store belay.ListStore) *opening {
+func open(ctx context.Context, session Session, store Records) *opening {
 	o := &opening{session: session.ID()}
 	after := int64(0)
 	if store != nil {
@@ -50,7 +50,7 @@ func open(ctx context.Context, session *belay.Session, store belay.ListStore) *o
 }
 
 // lookUp finds the session in the store.
-func (o *opening) lookUp(ctx context.Context, store belay.ListStore) *belay.SessionInfo {
+func (o *opening) lookUp(ctx context.Context, store Records) *belay.SessionInfo {
 	for info, err := range store.Sessions(ctx, belay.SessionFilter{Prefix: o.session}) {
 		if err != nil {
 			o.trouble = append(o.trouble, "cannot read the state of the session: "+err.Error())

@@ -460,7 +460,7 @@ func TestRunNeedsATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _, _ = in.Close(), out.Close() }()
-	err = New(&Options{In: in, Out: out}).Run(t.Context(), nil, "main")
+	err = New(&Options{In: in, Out: out}).Run(t.Context(), nil)
 	if !errors.Is(err, ErrNoTerminal) || !strings.Contains(err.Error(), "belay run") {
 		t.Errorf("error = %v, want one that points to belay run", err)
 	}

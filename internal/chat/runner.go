@@ -28,7 +28,7 @@ func (*abortError) Is(target error) bool { return target == context.Canceled }
 // runner runs turns for a model, and passes their events to its loop.
 type runner struct {
 	chat    *Chat
-	session *belay.Session
+	session Session
 	model   *model
 	ctx     context.Context //nolint:containedctx // the chat's own: a runner lives as long as Run
 
@@ -46,7 +46,7 @@ type runner struct {
 	cancel  context.CancelCauseFunc // cancels the last started activity
 }
 
-func newRunner(ctx context.Context, c *Chat, s *belay.Session, o *opening) *runner {
+func newRunner(ctx context.Context, c *Chat, s Session, o *opening) *runner {
 	r := &runner{chat: c, session: s, ctx: ctx, ready: make(chan struct{}), gone: make(chan struct{})}
 	r.model = newModel(r, o, &c.opts)
 	c.at(r)

@@ -97,5 +97,5 @@ func converse(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = agent.Close(ctx) }()
-	return c.Run(ctx, agent, "main")
+	return c.Run(ctx, agent.Session("main"))
 }

@@ -26,9 +26,9 @@ type app struct {
 	onOut, onErr style
 	width        int
 
-	dir, store string
-	debug      bool
-	mcp        []string // files that declare MCP servers
+	dir, store, server string
+	debug              bool
+	mcp                []string // files that declare MCP servers
 
 	// userDir and environ replace the user's settings directory and the process
 	// environment. Tests set them; otherwise they are empty.

@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/visible"
+	"github.com/belay-run/belay/serve/api"
+	"github.com/belay-run/belay/toolbox"
 	"github.com/spf13/cobra"
 )
 
@@ -45,8 +46,8 @@ func (a *app) approvalsList() *cobra.Command {
   belay approvals list --all --json`,
 		Args: arguments(0, 0, "list takes no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := a.look(cmd.Context(), func(store assembly.Store) error {
-				return a.listApprovals(cmd.Context(), store, session, all, asJSON)
+			err := a.records(cmd.Context(), func(r records) error {
+				return a.listApprovals(cmd.Context(), r, session, all, asJSON)
 			})
 			if none := (*noStoreError)(nil); errors.As(err, &none) {
 				a.remarkf("nothing waits for a decision")
@@ -61,18 +62,18 @@ func (a *app) approvalsList() *cobra.Command {
 	return cmd
 }
 
-func (a *app) listApprovals(ctx context.Context, store belay.ListStore, session string, all, asJSON bool) error {
+func (a *app) listApprovals(ctx context.Context, r records, session string, all, asJSON bool) error {
 	filter := belay.ApprovalFilter{Pending: !all}
 	if session != "" {
-		info, err := findSession(ctx, store, session)
+		found, err := findRecord(ctx, r, session)
 		if err != nil {
 			return err
 		}
-		filter.Session = info.ID
+		filter.Session = found.ID
 	}
 	now := time.Now()
 	out := a.newList(asJSON, "APPROVAL", "STATE", "SESSION", "TOOL", "ASKED", "WHY")
-	listed, err := inspect.ApprovalsInOrder(ctx, store, filter)
+	listed, err := inspect.ApprovalsInOrder(ctx, r, filter)
 	if err != nil {
 		return err
 	}
@@ -105,18 +106,18 @@ func (a *app) approvalsShow() *cobra.Command {
 		ValidArgsFunction: a.completeApprovals,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			return a.look(ctx, func(store assembly.Store) error {
-				approval, err := findApproval(ctx, store, args[0])
+			return a.records(ctx, func(r records) error {
+				approval, err := findApproval(ctx, r, args[0])
 				if err != nil {
 					return err
 				}
-				return a.showApproval(ctx, store, &approval)
+				return a.showApproval(ctx, r, &approval)
 			})
 		},
 	}
 }
 
-func (a *app) showApproval(ctx context.Context, store belay.ListStore, approval *belay.Approval) error {
+func (a *app) showApproval(ctx context.Context, r records, approval *belay.Approval) error {
 	s, now := a.onOut, time.Now()
 	var t table
 	t.add(s.dim("approval"), approval.ID+"  "+a.approvalState(approval, now))
@@ -132,21 +133,25 @@ func (a *app) showApproval(ctx context.Context, store belay.ListStore, approval 
 			t.add(s.dim("scope"), oneLine(d.Scope.String()))
 		}
 	}
-	input, err := inspect.InputOf(ctx, store, approval)
-	question, words := asksInWords(ctx, store, approval)
-	if err == nil && !words { // a question of the model has no effects to describe
-		var more [][2]string
-		more, err = a.advised(ctx, store, approval, input)
-		for _, line := range more {
-			t.add(s.dim(line[0]), line[1])
+	full, err := r.Approval(ctx, approval)
+	if err == nil && full.Input == nil {
+		err = fmt.Errorf("approval %s: its call is not in the transcript of session %s", approval.ID, approval.Session)
+	}
+	if advice := full.Advice; advice != nil {
+		t.add(s.dim("reach"), advice.Reach)
+		if advice.Run != "" {
+			t.add(s.dim("would run"), advice.Run)
+		}
+		if advice.Pattern != "" {
+			t.add(s.dim("pattern"), oneLine(advice.Pattern))
 		}
 	}
 	if err := errors.Join(t.write(a.out, nil), err); err != nil {
 		return err
 	}
-	lines := inputLines(s, input)
-	if words {
-		lines = strings.Split(visible.All(question.String()), "\n")
+	lines := inputLines(s, full.Input)
+	if full.Question != "" {
+		lines = strings.Split(visible.All(full.Question), "\n")
 	}
 	_, err = fmt.Fprintf(a.out, "\n    %s\n", strings.Join(lines, "\n    "))
 	return err
@@ -154,13 +159,13 @@ func (a *app) showApproval(ctx context.Context, store belay.ListStore, approval 
 
 // findApproval finds an approval by its id, or by a prefix that only its id has. A pending
 // approval wins over decided ones.
-func findApproval(ctx context.Context, store belay.ListStore, word string) (belay.Approval, error) {
+func findApproval(ctx context.Context, r records, word string) (belay.Approval, error) {
 	if strings.TrimSpace(word) == "" { // for example an unset shell variable: every id has the empty prefix
 		return belay.Approval{}, usage("the id of the approval is empty: `belay approvals list` lists them")
 	}
 	var found []belay.Approval
 	var ids []string
-	for approval, err := range store.Approvals(ctx, belay.ApprovalFilter{}) {
+	for approval, err := range r.Approvals(ctx, belay.ApprovalFilter{}) {
 		if err != nil {
 			return belay.Approval{}, err
 		}
@@ -202,9 +207,9 @@ asked does not ask again about calls that the pattern covers. Calls that the flo
   belay approvals approve ap-2k --scope session
   belay approvals approve ap-2k --scope 'shell(git push *)'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.look(cmd.Context(), func(store assembly.Store) error {
-				return a.decide(cmd.Context(), store, args[0], belay.Decision{Allow: true, Reason: reason, Scope: scopeOf(scope)})
-			})
+			d := api.DecideApproval{Allow: true, Reason: reason}
+			d.Scope, d.Pattern = scopeOf(scope)
+			return a.records(cmd.Context(), func(r records) error { return a.decide(cmd.Context(), r, args[0], d) })
 		},
 	}
 	cmd.Flags().StringVar(&scope, "scope", "once", "what the approval covers: once, session, or a pattern such as 'shell(git push *)'")
@@ -220,8 +225,8 @@ func (a *app) approvalsDeny() *cobra.Command {
 		Long:    "Denies the call. The model gets the reason. Then \"belay resume\" continues the turn. A worker continues a turn that was submitted.",
 		Example: `  belay approvals deny ap-2k --reason "use the staging host"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.look(cmd.Context(), func(store assembly.Store) error {
-				return a.decide(cmd.Context(), store, args[0], belay.Decision{Reason: reason})
+			return a.records(cmd.Context(), func(r records) error {
+				return a.decide(cmd.Context(), r, args[0], api.DecideApproval{Reason: reason})
 			})
 		},
 	}
@@ -237,58 +242,64 @@ func (a *app) deciding(cmd *cobra.Command, reason *string) *cobra.Command {
 }
 
 // scopeOf converts the value of --scope.
-func scopeOf(word string) belay.ApprovalScope {
+func scopeOf(word string) (scope, pattern string) {
 	switch word = strings.TrimSpace(word); word {
-	case "", "once":
-		return belay.ApprovalScope{}
-	case string(belay.ScopeSession):
-		return belay.ApprovalScope{Kind: belay.ScopeSession}
+	case "", api.ScopeOnce:
+		return api.ScopeOnce, ""
+	case api.ScopeSession:
+		return api.ScopeSession, ""
 	default:
-		return belay.ApprovalScope{Kind: belay.ScopePattern, Pattern: word}
+		return api.ScopePattern, word
 	}
 }
 
-func (a *app) decide(ctx context.Context, store assembly.Store, word string, d belay.Decision) error {
-	approval, err := findApproval(ctx, store, word)
+// decide approves or denies the call of an approval.
+func (a *app) decide(ctx context.Context, r records, word string, d api.DecideApproval) error {
+	approval, err := findApproval(ctx, r, word)
 	if err != nil {
 		return err
 	}
-	if d.Scope.Kind == belay.ScopePattern && approval.Decided == nil {
-		if err := a.fits(ctx, store, &approval, d.Scope.Pattern); err != nil {
+	if approval.Tool == toolbox.AskUserTool && d.Allow && approval.Decided == nil {
+		full, err := r.Approval(ctx, &approval)
+		if err != nil {
 			return err
 		}
+		if full.Question != "" {
+			return wantsAnswer(&approval)
+		}
 	}
-	if _, words := asksInWords(ctx, store, &approval); words && d.Allow && approval.Decided == nil {
-		return wantsAnswer(&approval)
-	}
-	return a.decideOn(ctx, store, &approval, d)
+	return a.decideOn(ctx, r, &approval, d)
 }
 
 // decideOn stores the decision on an approval, and prints how the turn continues.
-func (a *app) decideOn(ctx context.Context, store assembly.Store, approval *belay.Approval, d belay.Decision) error {
+func (a *app) decideOn(ctx context.Context, r records, approval *belay.Approval, d api.DecideApproval) error {
 	session := inspect.ParentOf(approval.Session)
-	before, err := store.Load(ctx)
+	before, err := r.Load(ctx)
 	if err != nil {
 		return err
 	}
-	held, err := isHeld(ctx, store, session)
+	held, err := isHeld(ctx, r, session)
 	if err != nil {
 		return err
 	}
-	d.Approval, d.Hash, d.By, d.Time = approval.ID, approval.Hash, who(), time.Now()
-	stored, err := store.Decide(ctx, d)
+	d.Approval, d.Hash = approval.ID, approval.Hash
+	stored, err := r.Decide(ctx, approval, d)
 	if errors.Is(err, belay.ErrDecided) && stored.Decided != nil {
 		return fmt.Errorf("approval %s was already decided by %s: %s", approval.ID, oneLine(stored.Decided.By), settledAs(approval, stored.Decided.Allow))
 	}
 	if errors.Is(err, belay.ErrExpired) {
-		return &exitError{code: exitFailed, err: fmt.Errorf("approval %s has expired", approval.ID), hint: "the call is denied when you resume the turn, and the model may ask again: belay resume " + session}
+		return &exitError{code: exitFailed, err: fmt.Errorf("approval %s has expired", approval.ID), hint: "the call is denied when you resume the turn, and the model may ask again: belay resume " + session + a.serverFlag()}
 	}
 	if err != nil {
 		return err
 	}
-	a.remarkf("%s%s: %s in session %s", settledAs(approval, d.Allow), reaching(d.Scope), approval.Tool, approval.Session)
+	var scope belay.ApprovalScope
+	if stored.Decided != nil {
+		scope = stored.Decided.Scope
+	}
+	a.remarkf("%s%s: %s in session %s", settledAs(approval, d.Allow), reaching(scope), approval.Tool, approval.Session)
 	waiting := 0
-	for other, err := range store.Approvals(ctx, belay.ApprovalFilter{Session: approval.Session, Pending: true}) {
+	for other, err := range r.Approvals(ctx, belay.ApprovalFilter{Session: approval.Session, Pending: true}) {
 		if err != nil {
 			return err
 		}
@@ -297,36 +308,36 @@ func (a *app) decideOn(ctx context.Context, store assembly.Store, approval *bela
 		}
 	}
 	if waiting > 0 {
-		a.remarkf("%s", a.onErr.yellow(visible.Counted(waiting, "more approval")+" of this turn to decide: belay approvals list --session "+approval.Session))
+		a.remarkf("%s", a.onErr.yellow(visible.Counted(waiting, "more approval")+" of this turn to decide: belay approvals list --session "+approval.Session+a.serverFlag()))
 		return nil
 	}
-	after, err := store.Load(ctx)
+	after, err := r.Load(ctx)
 	if err != nil {
 		return err
 	}
-	a.tellGoOn(session, held, &before, &after)
+	a.tellGoOn(session, held, before, after)
 	return nil
 }
 
 // isHeld reports whether a process has a session open.
-func isHeld(ctx context.Context, store belay.ListStore, session string) (bool, error) {
-	for info, err := range store.Sessions(ctx, belay.SessionFilter{Prefix: session}) {
-		if err != nil {
-			return false, err
-		}
-		if info.ID == session {
-			return info.Held, nil
-		}
+func isHeld(ctx context.Context, r records, session string) (bool, error) {
+	s, err := r.Session(ctx, session)
+	if errors.Is(err, belay.ErrNotFound) {
+		return false, nil
 	}
-	return false, nil
+	return s.Held, err
 }
 
 // tellGoOn prints how a turn continues after its last question was decided. The turn
 // continues by itself in two cases: it is queued and a worker is running, or the process
 // that asked still holds the session. before and after are the load of the store before
-// and after the decision.
+// and after the decision. They are nil if the token may not see the load of the server.
 func (a *app) tellGoOn(session string, held bool, before, after *belay.Load) {
-	resume, watch := "resume:  belay resume "+session, "belay watch "+session
+	resume, watch := "resume:  belay resume "+session+a.serverFlag(), "belay watch "+session+a.serverFlag()
+	if before == nil || after == nil {
+		a.remarkf("a worker continues the turn; to follow it: %s", watch)
+		return
+	}
 	switch of := func(turn belay.DueTurn) bool { return turn.Session == session }; {
 	case held && !slices.ContainsFunc(claimed(before), of) && !slices.ContainsFunc(claimed(after), of):
 		a.remarkf("the process that asked for approval continues the turn; to follow it: %s", watch)
@@ -361,13 +372,14 @@ func decidedAs(allow bool) string {
 
 // completeApprovals completes the ids of pending approvals.
 func (a *app) completeApprovals(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-	ctx := context.Background()
+	ctx, cancel := context.WithTimeout(context.Background(), completionTimeout)
+	defer cancel()
 	var words []string
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	_ = a.look(ctx, func(store assembly.Store) error { // ignore errors: the user can type the id without completion
-		for approval, err := range store.Approvals(ctx, belay.ApprovalFilter{Pending: true, Limit: 50}) {
+	_ = a.records(ctx, func(r records) error { // ignore errors: the user can type the id without completion
+		for approval, err := range r.Approvals(ctx, belay.ApprovalFilter{Pending: true, Limit: 50}) {
 			if err != nil {
 				return err
 			}

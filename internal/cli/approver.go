@@ -13,8 +13,8 @@ import (
 
 // approver asks the person at the terminal, one question at a time.
 type approver struct {
-	p *printer
-	w *work // its floor describes the call, see work.advise
+	p      *printer
+	advise func(context.Context, belay.Question) chat.Advice // describes the call
 }
 
 var _ belay.Approver = approver{}
@@ -24,7 +24,7 @@ const mostShown = 40
 
 // Approve prints what the call would do and waits for the user's answer.
 func (v approver) Approve(ctx context.Context, q belay.Question) (d belay.Decision, err error) {
-	advice := v.w.advise(ctx, q)
+	advice := v.advise(ctx, q)
 	v.p.asking(func() {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)

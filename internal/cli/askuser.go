@@ -2,14 +2,12 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/assembly"
-	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/internal/visible"
+	"github.com/belay-run/belay/serve/api"
 	"github.com/belay-run/belay/toolbox"
 	"github.com/spf13/cobra"
 )
@@ -57,44 +55,20 @@ text or its number. Several words are one answer. Then "belay resume" continues 
 		Args:              arguments(2, 1000, "name the APPROVAL, and give the answer: `belay approvals list` lists the open questions"),
 		ValidArgsFunction: a.completeApprovals,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.look(cmd.Context(), func(store assembly.Store) error {
-				return a.answer(cmd.Context(), store, args[0], strings.Join(args[1:], " "))
+			return a.records(cmd.Context(), func(r records) error {
+				return a.answer(cmd.Context(), r, args[0], strings.Join(args[1:], " "))
 			})
 		},
 	}
 }
 
 // answer stores the user's answer to a question of the model.
-func (a *app) answer(ctx context.Context, store assembly.Store, word, said string) error {
-	approval, err := findApproval(ctx, store, word)
+func (a *app) answer(ctx context.Context, r records, word, said string) error {
+	approval, err := findApproval(ctx, r, word)
 	if err != nil {
 		return err
 	}
-	input, err := inspect.InputOf(ctx, store, &approval)
-	if err != nil {
-		return err
-	}
-	d, err := toolbox.Answer(belay.Question{Approval: approval, Input: input}, who(), said)
-	switch {
-	case errors.Is(err, toolbox.ErrAnswer):
-		return usage("approval %s: %s", approval.ID, oneLine(strings.TrimPrefix(err.Error(), "toolbox: ")))
-	case err != nil:
-		return usage("%w", err)
-	}
-	return a.decideOn(ctx, store, &approval, d)
-}
-
-// asksInWords reads the question of an approval. It reports false if the approval is not a
-// question that needs text as its answer.
-func asksInWords(ctx context.Context, store belay.Store, approval *belay.Approval) (toolbox.UserQuestion, bool) {
-	if approval.Tool != toolbox.AskUserTool {
-		return toolbox.UserQuestion{}, false
-	}
-	input, err := inspect.InputOf(ctx, store, approval)
-	if err != nil {
-		return toolbox.UserQuestion{}, false
-	}
-	return toolbox.ReadQuestion(belay.Question{Approval: *approval, Input: input})
+	return a.decideOn(ctx, r, &approval, api.DecideApproval{Allow: true, Answer: &said})
 }
 
 // wantsAnswer returns the error for a user who approves a question instead of answering it.
@@ -112,15 +86,15 @@ func settledAs(approval *belay.Approval, allow bool) string {
 
 // toDecide returns the commands with which a user decides the approvals of a turn. It names
 // the first pending call and the first pending question.
-func toDecide(waits []belay.Question) []string {
+func (a *app) toDecide(waits []belay.Question) []string {
 	inWords := func(q belay.Question) bool { _, ok := toolbox.ReadQuestion(q); return ok }
 	var lines []string
 	if i := slices.IndexFunc(waits, func(q belay.Question) bool { return !inWords(q) }); i >= 0 {
 		id := waits[i].ID
-		lines = append(lines, "decide:  belay approvals approve "+id, "    or:  belay approvals deny "+id+` --reason "why not"`)
+		lines = append(lines, "decide:  belay approvals approve "+id+a.serverFlag(), "    or:  belay approvals deny "+id+a.serverFlag()+` --reason "why not"`)
 	}
 	if i := slices.IndexFunc(waits, inWords); i >= 0 {
-		lines = append(lines, "answer:  belay approvals answer "+waits[i].ID+" TEXT")
+		lines = append(lines, "answer:  belay approvals answer "+waits[i].ID+a.serverFlag()+" TEXT")
 	}
 	return lines
 }

@@ -62,6 +62,9 @@ func (a *app) chat(cmd *cobra.Command, o *runOptions) (err error) {
 	if err != nil {
 		return err
 	}
+	if settings.Server != "" {
+		return a.chatAtServer(cmd, settings, o)
+	}
 	person := &lateApprover{}
 	o.resumes = true
 	w, err := a.begin(ctx, settings, o, person)
@@ -87,7 +90,7 @@ func (a *app) chat(cmd *cobra.Command, o *runOptions) (err error) {
 			a.remarkNotice(n)
 		}
 	})()
-	if err := c.Run(ctx, w.Agent, id); err != nil {
+	if err := c.Run(ctx, w.Agent.Session(id)); err != nil {
 		return err
 	}
 	if cause := context.Cause(ctx); cause != nil {

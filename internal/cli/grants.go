@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/assembly"
-	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/provider/scripted"
 	"github.com/spf13/cobra"
@@ -28,8 +26,8 @@ all calls that a pattern covers. It ends with its session, or when you revoke it
   belay approvals grants --session 20261115-k3f9x --json`,
 		Args: arguments(0, 0, "grants takes no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := a.look(cmd.Context(), func(store assembly.Store) error {
-				return a.listGrants(cmd.Context(), store, session, asJSON)
+			err := a.records(cmd.Context(), func(r records) error {
+				return a.listGrants(cmd.Context(), r, session, asJSON)
 			})
 			if none := (*noStoreError)(nil); errors.As(err, &none) {
 				a.remarkf("there are no grants")
@@ -54,33 +52,33 @@ type sessionGrant struct {
 
 // grants returns the grants of one session, or of all sessions if session is empty. The
 // session that changed last comes first.
-func grants(ctx context.Context, store belay.ListStore, session string) ([]sessionGrant, error) {
+func grants(ctx context.Context, r records, session string) ([]sessionGrant, error) {
 	filter := belay.SessionFilter{}
 	if session != "" {
-		info, err := findSession(ctx, store, session)
+		found, err := findRecord(ctx, r, session)
 		if err != nil {
 			return nil, err
 		}
-		filter.Prefix = info.ID
-		session = info.ID
+		filter.Prefix = found.ID
+		session = found.ID
 	}
 	var all []sessionGrant
-	for info, err := range store.Sessions(ctx, filter) {
+	for s, err := range r.Sessions(ctx, filter) {
 		if err != nil {
 			return nil, err
 		}
-		if session != "" && info.ID != session {
+		if session != "" && s.ID != session {
 			continue
 		}
-		for _, g := range info.State.Grants {
-			all = append(all, sessionGrant{info.ID, g})
+		for _, g := range s.Grants {
+			all = append(all, sessionGrant{s.ID, g})
 		}
 	}
 	return all, nil
 }
 
-func (a *app) listGrants(ctx context.Context, store belay.ListStore, session string, asJSON bool) error {
-	all, err := grants(ctx, store, session)
+func (a *app) listGrants(ctx context.Context, r records, session string, asJSON bool) error {
+	all, err := grants(ctx, r, session)
 	if err != nil {
 		return err
 	}
@@ -108,7 +106,7 @@ func (a *app) approvalsRevoke() *cobra.Command {
 			if len(args) == 0 {
 				ctx := context.Background()
 				_ = a.look(ctx, func(store assembly.Store) error { // ignore errors: the user can type the id without completion
-					all, err := grants(ctx, store, "")
+					all, err := grants(ctx, &storeRecords{a, store}, "")
 					for _, g := range all {
 						if strings.HasPrefix(g.Approval, word) {
 							words = append(words, g.Approval+"\t"+g.Session)
@@ -126,7 +124,7 @@ func (a *app) approvalsRevoke() *cobra.Command {
 }
 
 func (a *app) revoke(ctx context.Context, store assembly.Store, word string) (err error) {
-	all, err := grants(ctx, store, "")
+	all, err := grants(ctx, &storeRecords{a, store}, "")
 	if err != nil {
 		return err
 	}
@@ -157,41 +155,5 @@ func (a *app) revoke(ctx context.Context, store assembly.Store, word string) (er
 		return err
 	}
 	a.remarkf("revoked: %s in session %s", meant[0].Approval, meant[0].Session)
-	return nil
-}
-
-// advised returns lines about the call of an approval: what it affects, how it would run,
-// and which pattern covers similar calls.
-func (a *app) advised(ctx context.Context, store belay.ListStore, approval *belay.Approval, input json.RawMessage) ([][2]string, error) {
-	settings, err := a.settings()
-	if err != nil {
-		return nil, err
-	}
-	advice, err := inspect.Advise(ctx, a.assembler(), settings, store, approval, input)
-	if err != nil {
-		return nil, err
-	}
-	lines := [][2]string{{"reach", advice.Reach}}
-	if advice.Run != "" {
-		lines = append(lines, [2]string{"would run", advice.Run})
-	}
-	if advice.Pattern != "" {
-		lines = append(lines, [2]string{"pattern", oneLine(advice.Pattern)})
-	}
-	return lines, nil
-}
-
-// fits returns an error if a pattern cannot be the scope of an approval.
-func (a *app) fits(ctx context.Context, store belay.ListStore, approval *belay.Approval, pattern string) error {
-	settings, err := a.settings()
-	if err != nil {
-		return err
-	}
-	if err := inspect.CheckScope(ctx, a.assembler(), settings, store, approval, pattern); err != nil {
-		if !strings.Contains(pattern, "(") {
-			return usage("--scope: %w%s: give once, session, or a pattern such as 'shell(git push *)'", err, near.Hint(pattern, []string{"once", "session"}))
-		}
-		return usage("--scope: %w", err)
-	}
 	return nil
 }

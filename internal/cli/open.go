@@ -4,14 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
-	"strings"
+	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/inspect"
-	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/store/sqlite"
 	"github.com/spf13/cobra"
 )
@@ -27,8 +27,11 @@ func (a *app) settings() (*config.Loaded, error) {
 	if err != nil {
 		return nil, usage("%w", err)
 	}
-	if a.store != "" {
-		if err := settings.Override("store", "store", a.store); err != nil {
+	for name, word := range map[string]string{"store": a.store, "server": a.server} {
+		if word == "" {
+			continue
+		}
+		if err := settings.Override(name, name, word); err != nil {
 			return nil, usage("%w", err)
 		}
 	}
@@ -63,38 +66,9 @@ func (e *noStoreError) Error() string {
 	return fmt.Sprintf("there are no sessions yet: %s does not exist. `belay run \"task\"` creates the first", e.path)
 }
 
-// findSession finds a session by its id, or by a prefix that only its id has. An empty word
-// means the session that changed last.
+// findSession finds a session of a store: see pickSession.
 func findSession(ctx context.Context, store belay.ListStore, word string) (belay.SessionInfo, error) {
-	var found []belay.SessionInfo
-	for info, err := range store.Sessions(ctx, belay.SessionFilter{Prefix: word}) {
-		if err != nil {
-			return belay.SessionInfo{}, err
-		}
-		if info.ID == word {
-			return info, nil
-		}
-		if inspect.IsChild(info.ID) && !inspect.IsChild(word) {
-			continue
-		}
-		found = append(found, info)
-		if word == "" {
-			break
-		}
-	}
-	switch {
-	case len(found) == 1:
-		return found[0], nil
-	case word == "":
-		return belay.SessionInfo{}, errors.New("there are no sessions yet: `belay run \"task\"` creates the first")
-	case len(found) > 1:
-		return belay.SessionInfo{}, fmt.Errorf("%q matches the ids of %d sessions: %s", word, len(found), strings.Join(idsOf(found, 5), ", "))
-	}
-	all, err := sessionIDs(ctx, store)
-	if err != nil {
-		return belay.SessionInfo{}, err
-	}
-	return belay.SessionInfo{}, fmt.Errorf("there is no session %q%s: `belay sessions` lists them", word, near.Hint(word, all))
+	return pickSession(func(f belay.SessionFilter) iter.Seq2[belay.SessionInfo, error] { return store.Sessions(ctx, f) }, func(i belay.SessionInfo) string { return i.ID }, word)
 }
 
 // findOpen returns a session with an open turn that no process holds, or else any session.
@@ -111,48 +85,25 @@ func findOpen(ctx context.Context, store belay.ListStore) (belay.SessionInfo, er
 	return findSession(ctx, store, "")
 }
 
-func idsOf(infos []belay.SessionInfo, most int) []string {
-	var ids []string
-	for _, info := range infos {
-		if len(ids) == most {
-			return append(ids, "…")
-		}
-		ids = append(ids, info.ID)
-	}
-	return ids
-}
-
-// mostNear limits how many sessions are searched for a similar id.
-const mostNear = 1000
-
-func sessionIDs(ctx context.Context, store belay.ListStore) ([]string, error) {
-	var ids []string
-	for info, err := range store.Sessions(ctx, belay.SessionFilter{Limit: mostNear}) {
-		if err != nil {
-			return nil, err
-		}
-		if !inspect.IsChild(info.ID) {
-			ids = append(ids, info.ID)
-		}
-	}
-	return ids, nil
-}
+// completionTimeout is how long the shell waits for the ids of sessions and approvals.
+const completionTimeout = 5 * time.Second
 
 func (a *app) completeSessions(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 && cmd != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx := context.Background()
+	ctx, cancel := context.WithTimeout(context.Background(), completionTimeout)
+	defer cancel()
 	var words []string
-	_ = a.look(ctx, func(store assembly.Store) error { // ignore errors: the user can type the id without completion
-		for info, err := range store.Sessions(ctx, belay.SessionFilter{Prefix: word, Limit: 50}) {
+	_ = a.records(ctx, func(r records) error { // ignore errors: the user can type the id without completion
+		for s, err := range r.Sessions(ctx, belay.SessionFilter{Prefix: word, Limit: 50}) {
 			if err != nil {
 				return err
 			}
-			if inspect.IsChild(info.ID) && !inspect.IsChild(word) {
+			if inspect.IsChild(s.ID) && !inspect.IsChild(word) {
 				continue
 			}
-			words = append(words, info.ID+"\t"+short(oneLine(inspect.TitleOf(ctx, store, info)), 60))
+			words = append(words, s.ID+"\t"+short(oneLine(s.Title), 60))
 		}
 		return nil
 	})

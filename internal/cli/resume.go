@@ -32,6 +32,9 @@ Without SESSION it resumes the last changed session with an open turn. With --ab
 			if err != nil {
 				return err
 			}
+			if settings.Server != "" {
+				return a.runAtServer(cmd, settings, &o, "")
+			}
 			return a.atWork(cmd.Context(), settings, &o, func(ctx context.Context, w *work) (iter.Seq2[belay.Event, error], error) {
 				if o.abandons {
 					return a.abandon(ctx, w)

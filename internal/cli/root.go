@@ -35,8 +35,10 @@ Conversations are kept in a file of the project and survive a crash.`,
 	flags := root.PersistentFlags()
 	flags.StringVarP(&a.dir, "dir", "C", "", "work in this directory instead of the current one")
 	flags.StringVar(&a.store, "store", "", "keep sessions in this file, or in this database: postgres://…")
+	flags.StringVar(&a.server, "server", "", "use the sessions of this server: https://… (see \"belay serve\")")
 	flags.StringArrayVar(&a.mcp, "mcp", nil, "also use the MCP servers that this file declares")
 	flags.BoolVar(&a.debug, "debug", false, "log what the runtime does to standard error")
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.checkServerFlag(cmd) }
 	root.SetFlagErrorFunc(unknownFlag)
 	group := func(id, title string, commands ...*cobra.Command) {
 		root.AddGroup(&cobra.Group{ID: id, Title: title})

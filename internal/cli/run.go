@@ -106,6 +106,9 @@ func (a *app) overruled(cmd *cobra.Command, o *runOptions) (*config.Loaded, erro
 		return nil, err
 	}
 	for _, f := range settingFlags {
+		if settings.Server != "" && f.path == "model" && slices.Contains(onServers, cmd.Name()) {
+			continue // the server knows its models
+		}
 		if cmd.Flags().Changed(f.name) {
 			if err := settings.Override(f.path, f.name, *o.settings[f.path]); err != nil {
 				return nil, usage("%w", err)
@@ -123,6 +126,9 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) error {
 	settings, err := a.overruled(cmd, o)
 	if err != nil {
 		return err
+	}
+	if settings.Server != "" {
+		return a.runAtServer(cmd, settings, o, task)
 	}
 	o.resumes, o.taskless = task == "", task == ""
 	return a.atWork(cmd.Context(), settings, o, func(ctx context.Context, w *work) (iter.Seq2[belay.Event, error], error) {
@@ -175,18 +181,15 @@ func (a *app) chooseTurn(ctx context.Context, w *work, o *runOptions, task strin
 	case info.Held:
 		return nil, heldElsewhere(info)
 	case task == "" && open == nil:
-		return nil, nothingOpen(info)
+		return nil, nothingOpen(info.ID)
 	case task == "":
-		a.remarkf("%s", a.onErr.dim(fmt.Sprintf("session %s: resuming turn %s, after %s: %s", info.ID, open.ID, visible.Counted(open.Step, "step"), short(oneLine(open.Text), 60))))
+		a.tellResuming(info.ID, open.ID, open.Step, open.Text)
 		if err := a.awaitCalled(ctx, w); err != nil {
 			return nil, err
 		}
 		return session.Resume(ctx), nil
 	case open != nil && open.Parked:
-		return nil, &exitError{
-			code: exitParked, err: fmt.Errorf("session %s: its last turn is parked: decide its approvals and resume it", info.ID),
-			hint: "belay approvals list, then: belay resume " + info.ID,
-		}
+		return nil, parkedBefore(info.ID, "")
 	case open != nil:
 		a.remarkf("%s", a.onErr.yellow(fmt.Sprintf("session %s: the previous turn was interrupted after %s; Belay now ends it as aborted", info.ID, visible.Counted(open.Step, "step"))))
 	}
@@ -197,18 +200,27 @@ func heldElsewhere(info *belay.SessionInfo) error {
 	return fmt.Errorf("session %s is in use: another process runs a turn in it: wait, or stop that process", info.ID)
 }
 
-// nothingOpen returns the error for a session that has no turn to resume.
-func nothingOpen(info *belay.SessionInfo) error {
+// parkedBefore returns the error for a session whose last turn is parked. flags are repeated in
+// the suggested commands.
+func parkedBefore(session, flags string) error {
 	return &exitError{
-		code: exitUsage, err: fmt.Errorf("session %s has no open turn to resume: give a task", info.ID),
-		hint: fmt.Sprintf(`such as: belay run --session %s "go on"`, info.ID),
+		code: exitParked, err: fmt.Errorf("session %s: its last turn is parked: decide its approvals and resume it", session),
+		hint: "belay approvals list" + flags + ", then: belay resume " + session + flags,
+	}
+}
+
+// nothingOpen returns the error for a session that has no turn to resume.
+func nothingOpen(session string) error {
+	return &exitError{
+		code: exitUsage, err: fmt.Errorf("session %s has no open turn to resume: give a task", session),
+		hint: fmt.Sprintf(`such as: belay run --session %s "go on"`, session),
 	}
 }
 
 // free returns an error if id is invalid, or if a session already has it.
 func (a *app) free(ctx context.Context, store belay.ListStore, id string) error {
 	if !validID(id) {
-		return usage("%q cannot be the id of a session: use letters, digits, dots, dashes and underscores", id)
+		return invalidID(id)
 	}
 	for info, err := range store.Sessions(ctx, belay.SessionFilter{Prefix: id}) {
 		if err != nil {
@@ -219,6 +231,10 @@ func (a *app) free(ctx context.Context, store belay.ListStore, id string) error 
 		}
 	}
 	return nil
+}
+
+func invalidID(id string) error {
+	return usage("%q cannot be the id of a session: use letters, digits, dots, dashes and underscores", id)
 }
 
 func validID(id string) bool {
@@ -239,7 +255,7 @@ func (a *app) atWork(ctx context.Context, settings *config.Loaded, o *runOptions
 	if err != nil {
 		return err
 	}
-	late.Approver = p.order.Approver(toolbox.Answering(who(), terminalAsker{p}, approver{p, w}))
+	late.Approver = p.order.Approver(toolbox.Answering(who(), terminalAsker{p}, approver{p, w.advise}))
 	defer func() {
 		if closing := w.Close(); closing != nil && err == nil {
 			err = closing
@@ -276,6 +292,7 @@ type ended struct {
 	session string
 	model   string // see modelFlag
 	took    time.Duration
+	remote  bool                        // a server ran the turn
 	shown   func(*hook.Diagnostic) bool // reports whether the printer already showed a diagnostic
 	left    leftover
 }
@@ -451,7 +468,10 @@ func (a *app) afterwards(end *ended) []string {
 		for _, q := range asked {
 			lines = append(lines, fmt.Sprintf("  %s  %s %s", q.ID, q.Tool, short(about(q.Input), 60)))
 		}
-		lines = append(lines, toDecide(asked)...)
+		lines = append(lines, a.toDecide(asked)...)
+		if end.remote { // a worker continues the turn after the last decision
+			return append(lines, "follow:  belay watch "+end.session+a.serverFlag())
+		}
 		return append(lines, "resume:  belay resume "+end.session+a.mcpFlags())
 	case belay.EndMaxSteps, belay.EndBudget, belay.EndAborted, belay.EndStuck, belay.EndError:
 		switch end.left {
@@ -461,7 +481,7 @@ func (a *app) afterwards(end *ended) []string {
 			return []string{"nothing of the turn was stored: run it again"}
 		case leftEnded:
 		}
-		return []string{fmt.Sprintf(`next:    belay run --session %s%s%s "continue"`, end.session, end.model, a.mcpFlags())}
+		return []string{fmt.Sprintf(`next:    belay run --session %s%s%s "continue"`, end.session, end.model, a.mcpFlags()+a.serverFlag())}
 	default:
 		return nil
 	}

@@ -2,14 +2,12 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/belay-run/belay/hook"
-	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/timeline"
@@ -48,7 +46,7 @@ NAME #2 is the second attempt of a hook, after the turn was resumed.`,
 			if err := o.complete(time.Now()); err != nil {
 				return err
 			}
-			return a.look(cmd.Context(), func(store assembly.Store) error { return a.runs(cmd.Context(), store, &o) })
+			return a.records(cmd.Context(), func(r records) error { return a.runs(cmd.Context(), r, &o) })
 		},
 	}
 	flags := cmd.Flags()
@@ -81,25 +79,17 @@ func stateNames() []string {
 	return names
 }
 
-func (a *app) runs(ctx context.Context, store assembly.Store, o *runsOptions) error {
+func (a *app) runs(ctx context.Context, r records, o *runsOptions) error {
 	if o.filter.Session != "" {
-		info, err := findSession(ctx, store, o.filter.Session)
+		found, err := findRecord(ctx, r, o.filter.Session)
 		if err != nil {
 			return err
 		}
-		o.filter.Session = info.ID
+		o.filter.Session = found.ID
 	}
-	journal, ok := store.Journal().(hook.FollowJournal)
-	if !ok {
-		return errors.New("this store cannot list the records of hooks")
-	}
-	var coming <-chan followed
-	if o.follow {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		coming = followNow(ctx, journal, o.filter) // start before the list is read, so that no record is missed
-	}
-	runs, err := o.list(ctx, journal)
+	following, cancel := context.WithCancel(ctx)
+	defer cancel()
+	runs, coming, err := r.Runs(following, o)
 	if err != nil {
 		return err
 	}
@@ -118,28 +108,6 @@ func (a *app) runs(ctx context.Context, store assembly.Store, o *runsOptions) er
 		return err
 	}
 	return v.follow(ctx, coming, o.shown)
-}
-
-// followed is a new record, or the error that ended the journal's stream.
-type followed struct {
-	run hook.Run
-	err error
-}
-
-// followNow sends the new records of a journal until ctx is done.
-func followNow(ctx context.Context, journal hook.FollowJournal, filter hook.Filter) <-chan followed {
-	coming := make(chan followed)
-	go func() {
-		defer close(coming)
-		for r, err := range journal.Follow(ctx, filter) {
-			select {
-			case coming <- followed{r, err}:
-			case <-ctx.Done():
-				return // nobody receives any more
-			}
-		}
-	}()
-	return coming
 }
 
 // complete checks the flags --state, --phase and --since, and sets the filter.
@@ -173,30 +141,6 @@ func (o *runsOptions) complete(now time.Time) error {
 // shown reports whether a record should be listed.
 func (o *runsOptions) shown(r *hook.Run) bool {
 	return o.all || r.Visibility == hook.VisibleInAudit || r.Visibility == hook.VisibleToUser
-}
-
-// list returns the newest matching records, the oldest of them first.
-func (o *runsOptions) list(ctx context.Context, journal hook.ListJournal) ([]hook.Run, error) {
-	filter := o.filter
-	filter.Newest = true
-	filter.Limit = 0 // the loop below counts only records that are shown
-	if o.all {
-		filter.Limit = o.filter.Limit
-	}
-	var runs []hook.Run
-	for r, err := range journal.List(ctx, filter) {
-		if err != nil {
-			return nil, err
-		}
-		if o.shown(&r) {
-			runs = append(runs, r)
-		}
-		if o.filter.Limit > 0 && len(runs) == o.filter.Limit {
-			break
-		}
-	}
-	slices.Reverse(runs)
-	return runs, nil
 }
 
 // runsView prints records in columns, or as JSON.

@@ -6,10 +6,9 @@ import (
 	"fmt"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
-	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/memory"
+	"github.com/belay-run/belay/serve/api"
 	"github.com/spf13/cobra"
 )
 
@@ -24,7 +23,7 @@ title. You can rename a session while it is in use.`,
 		Args:              arguments(2, 2, "name the SESSION and its new TITLE, in quotes"),
 		ValidArgsFunction: a.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.describe(cmd.Context(), args[0], belay.SessionUpdate{Title: &args[1]})
+			return a.describe(cmd.Context(), args[0], api.UpdateSession{Title: &args[1]})
 		},
 	}
 }
@@ -44,19 +43,20 @@ You can set labels while the session is in use.`,
 			if err != nil {
 				return err
 			}
-			return a.describe(cmd.Context(), args[0], belay.SessionUpdate{Labels: labels})
+			return a.describe(cmd.Context(), args[0], api.UpdateSession{Labels: labels})
 		},
 	}
 }
 
 // describe changes the title or labels of a session.
-func (a *app) describe(ctx context.Context, word string, update belay.SessionUpdate) error {
-	return a.look(ctx, func(store assembly.Store) error {
-		info, err := findSession(ctx, store, word)
+func (a *app) describe(ctx context.Context, word string, update api.UpdateSession) error {
+	return a.records(ctx, func(r records) error {
+		found, err := findRecord(ctx, r, word)
 		if err != nil {
 			return err
 		}
-		return store.Describe(ctx, info.ID, update)
+		update.Session = found.ID
+		return r.Update(ctx, update)
 	})
 }
 
@@ -73,8 +73,8 @@ turn is deleted too. A session that is in use is not deleted. This cannot be und
 		Args:              arguments(1, 1, "name the SESSION to delete, with its whole id: `belay sessions` lists them"),
 		ValidArgsFunction: a.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.look(cmd.Context(), func(store assembly.Store) error {
-				return a.deleteSession(cmd.Context(), store, args[0], memories)
+			return a.records(cmd.Context(), func(r records) error {
+				return a.deleteSession(cmd.Context(), r, args[0], memories)
 			})
 		},
 	}
@@ -84,20 +84,22 @@ turn is deleted too. A session that is in use is not deleted. This cannot be und
 
 // deleteSession deletes a session and its files. If memories is true, it also forgets what
 // was remembered from the session.
-func (a *app) deleteSession(ctx context.Context, store assembly.Store, id string, memories bool) error {
-	info, err := findSession(ctx, store, id)
+func (a *app) deleteSession(ctx context.Context, r records, id string, memories bool) error {
+	if _, remote := r.(*serverRecords); remote && memories {
+		return usage("--memories works only on the machine that has the memories: leave it out, or run the command there")
+	}
+	found, err := findRecord(ctx, r, id)
 	switch {
 	case err != nil:
 		return err
-	case info.ID != id: // do not guess: deletion cannot be undone
-		return usage("to delete session %s, give its whole id", info.ID)
+	case found.ID != id: // do not guess: deletion cannot be undone
+		return usage("to delete session %s, give its whole id", found.ID)
 	}
-	family, err := familyOf(ctx, store, id)
+	family, err := familyOf(ctx, r, id)
 	if err != nil {
 		return err
 	}
-	project := &inspect.Project{From: a.assembler(), Settings: a.settings}
-	if err := project.Delete(ctx, store, id); err != nil {
+	if err := r.Delete(ctx, id); err != nil {
 		if errors.Is(err, belay.ErrHeld) {
 			return fmt.Errorf("%w: end the process that uses the session, or wait until its turn ends", err)
 		}
@@ -121,13 +123,13 @@ func (a *app) deleteSession(ctx context.Context, store assembly.Store, id string
 }
 
 // familyOf returns the ids of a session and of its subagents' sessions.
-func familyOf(ctx context.Context, store belay.ListStore, id string) ([]string, error) {
+func familyOf(ctx context.Context, r records, id string) ([]string, error) {
 	ids := []string{id}
-	for info, err := range store.Sessions(ctx, belay.SessionFilter{Prefix: id + "/"}) {
+	for s, err := range r.Sessions(ctx, belay.SessionFilter{Prefix: id + "/"}) {
 		if err != nil {
 			return nil, err
 		}
-		ids = append(ids, info.ID)
+		ids = append(ids, s.ID)
 	}
 	return ids, nil
 }

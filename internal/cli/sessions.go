@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/inspect"
 	"github.com/spf13/cobra"
 )
@@ -36,8 +35,8 @@ state shows how the last turn ended. If there are more sessions than --limit, th
 		if shown.labels, err = labelsOf("--label: ", labels, false); err != nil {
 			return err
 		}
-		err = a.look(cmd.Context(), func(store assembly.Store) error {
-			return a.sessions(cmd.Context(), store, &shown, asJSON)
+		err = a.records(cmd.Context(), func(r records) error {
+			return a.sessions(cmd.Context(), r, &shown, asJSON)
 		})
 		if none := (*noStoreError)(nil); errors.As(err, &none) {
 			a.remarkf("%s", none)
@@ -79,15 +78,15 @@ type sessionsShown struct {
 	after          string
 }
 
-func (a *app) sessions(ctx context.Context, store assembly.Store, shown *sessionsShown, asJSON bool) error {
+func (a *app) sessions(ctx context.Context, r records, shown *sessionsShown, asJSON bool) error {
 	out := a.newList(asJSON, "SESSION", "STATE", "TURNS", "COST", "CHANGED", "TITLE")
 	now := time.Now()
 	count, last := 0, ""
-	for info, err := range store.Sessions(ctx, belay.SessionFilter{Open: shown.open, Labels: shown.labels, After: shown.after}) {
+	for l, err := range r.Sessions(ctx, belay.SessionFilter{Open: shown.open, Labels: shown.labels, After: shown.after}) {
 		if err != nil {
 			return err
 		}
-		if inspect.IsChild(info.ID) && !shown.children {
+		if inspect.IsChild(l.ID) && !shown.children {
 			continue
 		}
 		if count++; shown.limit > 0 && count > shown.limit {
@@ -95,10 +94,6 @@ func (a *app) sessions(ctx context.Context, store assembly.Store, shown *session
 				a.remarkf("there are more sessions: to list them, add --after %s", last)
 			}
 			break
-		}
-		l, err := inspect.SessionOf(ctx, store, info)
-		if err != nil {
-			return err
 		}
 		last = l.Cursor
 		out.add(l, l.ID, a.dressState(l.State), fmt.Sprint(l.Turns), dollars(l.Usage.Cost), a.onOut.dim(ago(now, l.Changed)), short(oneLine(l.Title), max(a.width-60, 20)))

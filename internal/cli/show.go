@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,10 +8,9 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/internal/visible"
-	"github.com/belay-run/belay/store/sqlite"
+	"github.com/belay-run/belay/serve/api"
 	"github.com/spf13/cobra"
 )
 
@@ -34,8 +32,8 @@ SESSION, prints the session that changed last.`,
 			if len(args) == 1 {
 				word = args[0]
 			}
-			return a.look(cmd.Context(), func(store assembly.Store) error {
-				return a.showSession(cmd.Context(), store, word, full, asJSON)
+			return a.records(cmd.Context(), func(r records) error {
+				return a.showSession(cmd.Context(), r, word, full, asJSON)
 			})
 		},
 	}
@@ -44,17 +42,16 @@ SESSION, prints the session that changed last.`,
 	return cmd
 }
 
-func (a *app) showSession(ctx context.Context, store assembly.Store, word string, full, asJSON bool) error {
-	info, err := findSession(ctx, store, word)
+func (a *app) showSession(ctx context.Context, r records, word string, full, asJSON bool) error {
+	s, err := findRecord(ctx, r, word)
 	if err != nil {
 		return err
 	}
-	t := &transcript{a: a, w: a.out, s: a.onOut, full: full, session: info.ID, held: info.Held}
-	var last *belay.Message
+	t := &transcript{a: a, w: a.out, s: a.onOut, full: full, session: s.ID, held: s.Held}
 	if !asJSON {
-		t.head(info)
+		t.head(&s)
 	}
-	for m, err := range store.Read(ctx, info.ID, 0) {
+	for m, err := range r.Read(ctx, s.ID, 0) {
 		if err != nil {
 			return err
 		}
@@ -67,23 +64,25 @@ func (a *app) showSession(ctx context.Context, store assembly.Store, word string
 		if t.message(m); t.err != nil {
 			return t.err
 		}
-		last = m
 	}
-	if !asJSON {
-		if last != nil && len(last.Calls()) > 0 && info.State.Turn != nil {
-			if err := t.unanswered(ctx, store, last); err != nil {
-				return err
-			}
-		}
-		queued, err := store.Queued(ctx, info.ID)
+	if asJSON {
+		return nil
+	}
+	if s.Turn != nil {
+		calls, err := r.Calls(ctx, s.ID)
 		if err != nil {
 			return err
 		}
-		for i := range queued {
-			t.linef("%s %s", t.s.yellow("waiting for a worker:"), visible.Clean(short(queued[i].Text, 500)))
-		}
-		t.foot(info)
+		t.unanswered(calls)
 	}
+	queued, err := r.Queue(ctx, s.ID)
+	if err != nil {
+		return err
+	}
+	for i := range queued {
+		t.linef("%s %s", t.s.yellow("waiting for a worker:"), visible.Clean(short(queued[i].Text, 500)))
+	}
+	t.foot(&s)
 	return t.err
 }
 
@@ -106,18 +105,18 @@ func (t *transcript) linef(format string, args ...any) {
 	}
 }
 
-func (t *transcript) head(info belay.SessionInfo) {
-	line := fmt.Sprintf("session %s  %s", info.ID, inspect.StateOf(info))
-	if from := info.State.ForkedFrom; from != nil {
+func (t *transcript) head(s *api.Session) {
+	line := fmt.Sprintf("session %s  %s", s.ID, s.State)
+	if from := s.ForkedFrom; from != nil {
 		line += fmt.Sprintf("  forked from %s at message %d", from.Session, from.Seq)
 	}
 	t.linef("%s", t.s.bold(line))
 }
 
 // whyEnded returns why the last turn ended, or "" if a turn is open.
-func whyEnded(info belay.SessionInfo) string {
-	e := info.State.Ending
-	if e == nil || info.State.Turn != nil {
+func whyEnded(s *api.Session) string {
+	e := s.Ending
+	if e == nil || s.Turn != nil {
 		return ""
 	}
 	line := oneLine(e.Why)
@@ -127,39 +126,32 @@ func whyEnded(info belay.SessionInfo) string {
 	return visible.All(line)
 }
 
-func (t *transcript) foot(info belay.SessionInfo) {
-	if why := whyEnded(info); why != "" {
-		t.linef("%s %s", t.s.yellow(string(info.State.Last)+":"), why)
+func (t *transcript) foot(s *api.Session) {
+	if why := whyEnded(s); why != "" {
+		t.linef("%s %s", t.s.yellow(string(s.Reason)+":"), why)
 	}
-	u := info.State.Spent()
+	u := s.Usage
 	t.linef("\n%s", t.s.dim(fmt.Sprintf("%s · %s tokens in, %s out · %s",
-		visible.Counted(info.State.Turns, "turn"), visible.Grouped(u.In+u.CacheRead+u.CacheWrite), visible.Grouped(u.Out), dollars(u.Cost))))
-	switch open := info.State.Turn; {
+		visible.Counted(s.Turns, "turn"), visible.Grouped(u.In+u.CacheRead+u.CacheWrite), visible.Grouped(u.Out), dollars(u.Cost))))
+	switch open := s.Turn; {
 	case open == nil:
-	case info.Held:
+	case s.Held:
 		t.linef("%s", t.s.green(fmt.Sprintf("turn %s is running in another process", open.ID)))
 	default:
-		t.linef("%s", t.s.yellow(fmt.Sprintf("turn %s is %s; to resume it: belay resume %s", open.ID, inspect.StateOf(info), inspect.ParentOf(info.ID))))
+		t.linef("%s", t.s.yellow(fmt.Sprintf("turn %s is %s; to resume it: belay resume %s%s", open.ID, s.State, inspect.ParentOf(s.ID), t.a.serverFlag())))
 	}
 }
 
 // unanswered prints the state of calls that have no results yet.
-func (t *transcript) unanswered(ctx context.Context, store assembly.Store, last *belay.Message) error {
-	var exported bytes.Buffer
-	if err := store.Export(ctx, &exported, t.session); err != nil {
-		return err
+func (t *transcript) unanswered(calls []belay.CallRecord) {
+	if len(calls) == 0 {
+		return
 	}
 	t.linef("     %s", t.s.yellow("results so far"))
-	for lines := json.NewDecoder(&exported); lines.More(); {
-		var line sqlite.ExportLine
-		if err := lines.Decode(&line); err != nil {
-			return fmt.Errorf("read the calls of session %s: %w", t.session, err)
-		}
-		if c := line.Call; c != nil && c.Message == last.Seq {
-			t.linef("     %s %s  %s", t.s.bold("← "+c.Tool), short(about(c.Input), max(t.a.width/2, 20)), t.standing(c))
-		}
+	for i := range calls {
+		c := &calls[i]
+		t.linef("     %s %s  %s", t.s.bold("← "+c.Tool), short(about(c.Input), max(t.a.width/2, 20)), t.standing(c))
 	}
-	return t.err
 }
 
 // standing returns the state of a call in words.

@@ -91,7 +91,7 @@ func (a *app) beginOld(ctx context.Context, w *work, o *runOptions) (model belay
 		return nil, heldElsewhere(&info)
 	}
 	if o.taskless && info.State.Turn == nil {
-		return nil, nothingOpen(&info)
+		return nil, nothingOpen(info.ID)
 	}
 	if name := info.State.Agent; name != assembly.MainAgent {
 		if err := w.TakeDeclared(name); err != nil {

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/engine"
 	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/internal/visible"
+	"github.com/belay-run/belay/serve/api"
 	"github.com/spf13/cobra"
 )
 
@@ -95,9 +95,9 @@ func working(load *belay.Load) bool {
 }
 
 // waitingFor returns why a queued turn waits, or "" if the reason is unknown.
-func waitingFor(ctx context.Context, store assembly.Store, session string) (string, error) {
-	load, err := store.Load(ctx)
-	if err != nil {
+func waitingFor(ctx context.Context, r records, session string) (string, error) {
+	load, err := r.Load(ctx)
+	if err != nil || load == nil {
 		return "", err
 	}
 	for i := range load.PutOff {
@@ -105,7 +105,7 @@ func waitingFor(ctx context.Context, store assembly.Store, session string) (stri
 			return "postponed: " + putOff(&load.PutOff[i]), nil
 		}
 	}
-	if !working(&load) {
+	if !working(load) {
 		return "no worker is running: `belay worker` starts one", nil
 	}
 	return "", nil
@@ -138,7 +138,7 @@ it fails. Text that the model is still streaming is not shown; the process that 
 			}
 			w := &watcher{app: a, asJSON: asJSON, end: end}
 			w.transcript = &transcript{a: a, w: a.out, s: a.onOut, full: full}
-			return a.look(cmd.Context(), func(store assembly.Store) error { return w.watch(cmd.Context(), store, args[0], max(from-1, 0)) })
+			return a.records(cmd.Context(), func(r records) error { return w.watch(cmd.Context(), r, args[0], max(from-1, 0)) })
 		},
 	}
 	cmd.Flags().Int64Var(&from, "from", 1, "begin with this message")
@@ -156,23 +156,23 @@ type watcher struct {
 	told        string // the last state that was printed
 }
 
-func (w *watcher) watch(ctx context.Context, store assembly.Store, word string, after int64) error {
-	info, err := findSession(ctx, store, word)
+func (w *watcher) watch(ctx context.Context, r records, word string, after int64) error {
+	s, err := findRecord(ctx, r, word)
 	if err != nil {
 		return err
 	}
-	w.transcript.session = info.ID
-	for update, err := range engine.Watch(ctx, store, info.ID, after) {
+	w.transcript.session = s.ID
+	for m, err := range r.Watch(ctx, s.ID, after) {
 		if err != nil {
 			return err
 		}
-		if update.Message != nil {
-			if err := w.show(update.Message); err != nil {
+		if m != nil {
+			if err := w.show(m); err != nil {
 				return err
 			}
 			continue
 		}
-		over, err := w.state(ctx, store, update.Info)
+		over, err := w.state(ctx, r, s.ID)
 		if err != nil || over {
 			return err
 		}
@@ -189,27 +189,28 @@ func (w *watcher) show(m *belay.Message) error {
 }
 
 // state prints the state of the session. over is true if watching should end.
-func (w *watcher) state(ctx context.Context, store assembly.Store, info belay.SessionInfo) (over bool, err error) {
+func (w *watcher) state(ctx context.Context, r records, session string) (over bool, err error) {
 	// Read the queue before the session, so that a turn that starts in between appears in
 	// the queue or in the session.
-	queued, err := store.Queued(ctx, info.ID)
+	queued, err := r.Queue(ctx, session)
 	if err != nil {
 		return false, err
 	}
-	if info, err = findSession(ctx, store, info.ID); err != nil {
+	s, err := r.Session(ctx, session)
+	if err != nil {
 		return false, err
 	}
 	if !w.asJSON {
-		if err := w.tell(ctx, store, info, len(queued)); err != nil {
+		if err := w.tell(ctx, r, &s, len(queued)); err != nil {
 			return false, err
 		}
 	}
 	if !w.end {
 		return false, nil
 	}
-	if turn := info.State.Turn; turn != nil {
-		if turn.Parked {
-			return true, w.over(info, exitParked)
+	if s.Turn != nil {
+		if s.Turn.Parked {
+			return true, w.over(&s, exitParked)
 		}
 		return false, nil
 	}
@@ -217,32 +218,32 @@ func (w *watcher) state(ctx context.Context, store assembly.Store, info belay.Se
 		return false, nil
 	}
 	code := exitOK
-	if info.State.Last != "" {
-		code = endCode(info.State.Last)
+	if s.Reason != "" {
+		code = endCode(s.Reason)
 	}
-	return true, w.over(info, code)
+	return true, w.over(&s, code)
 }
 
 // tell prints the state of the session if the state has changed.
-func (w *watcher) tell(ctx context.Context, store assembly.Store, info belay.SessionInfo, queued int) error {
-	lines := []string{fmt.Sprintf("session %s: %s", info.ID, inspect.StateOf(info))}
-	switch turn := info.State.Turn; {
-	case turn == nil && queued > 0:
-		why, err := waitingFor(ctx, store, info.ID)
+func (w *watcher) tell(ctx context.Context, r records, s *api.Session, queued int) error {
+	lines := []string{fmt.Sprintf("session %s: %s", s.ID, s.State)}
+	switch {
+	case s.Turn == nil && queued > 0:
+		why, err := waitingFor(ctx, r, s.ID)
 		if err != nil {
 			return err
 		}
-		lines[0] = strings.TrimSuffix(fmt.Sprintf("session %s: waiting; %s", info.ID, why), "; ")
-	case turn == nil:
-		if why := whyEnded(info); why != "" {
+		lines[0] = strings.TrimSuffix(fmt.Sprintf("session %s: waiting; %s", s.ID, why), "; ")
+	case s.Turn == nil:
+		if why := whyEnded(s); why != "" {
 			lines[0] += ": " + why
 		}
-	case turn.Parked:
-		for approval, err := range store.Approvals(ctx, belay.ApprovalFilter{Session: info.ID, Pending: true}) {
+	case s.Turn.Parked:
+		for approval, err := range r.Approvals(ctx, belay.ApprovalFilter{Session: s.ID, Pending: true}) {
 			if err != nil {
 				return err
 			}
-			lines = append(lines, fmt.Sprintf("approve: belay approvals approve %s   (%s)", approval.ID, visible.All(oneLine(approval.Tool))))
+			lines = append(lines, fmt.Sprintf("approve: belay approvals approve %s%s   (%s)", approval.ID, w.app.serverFlag(), visible.All(oneLine(approval.Tool))))
 		}
 	}
 	if text := strings.Join(lines, "\n"); text != w.told {
@@ -260,9 +261,9 @@ type watchEnd struct {
 }
 
 // over ends watching with an exit code.
-func (w *watcher) over(info belay.SessionInfo, code int) error {
+func (w *watcher) over(s *api.Session, code int) error {
 	if w.asJSON {
-		if err := w.app.printJSON(watchEnd{info.ID, inspect.StateOf(info), info.State.Ending}); err != nil {
+		if err := w.app.printJSON(watchEnd{s.ID, s.State, s.Ending}); err != nil {
 			return err
 		}
 	}

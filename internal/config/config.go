@@ -8,7 +8,9 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -46,6 +48,11 @@ type Config struct {
 	Hooks     Hooks     `json:"hooks"`
 	Skills    Skills    `json:"skills"`
 	Serve     Serve     `json:"serve"`
+	// Server is the address of the server that commands use instead of the store of the
+	// project, or "".
+	Server string `json:"server"`
+	// TokenFile is the absolute path of a file with the token for Server, or "".
+	TokenFile string `json:"token_file"`
 	// Providers are the settings of providers, by name. [Loaded.Provider] adds the built-in
 	// values.
 	Providers map[string]Provider `json:"providers"`
@@ -189,12 +196,27 @@ func fields() []field {
 		{path: "serve.trust_proxy", value: func(c *Config) any { return &c.Serve.TrustProxy }, private: howServed},
 		{path: "serve.max_body", value: func(c *Config) any { return &c.Serve.MaxBody }, private: howServed},
 		{path: "serve.connections", value: func(c *Config) any { return &c.Serve.Connections }, private: howServed},
+		{path: "server", value: func(c *Config) any { return &c.Server }, check: func(c *Config) error { return checkServer(c.Server) }, private: whichServer},
+		{path: "token_file", value: func(c *Config) any { return &c.TokenFile }, private: whichServer},
 		{path: "providers", value: func(c *Config) any { return &c.Providers }, private: "where keys are stored and which servers get them", inFiles: always},
 	}
 }
 
-// howServed completes the sentence "a project cannot decide …".
-const howServed = "how the server is reached"
+// These complete the sentence "a project cannot decide …".
+const (
+	howServed   = "how the server is reached"
+	whichServer = "which server gets your messages and your token"
+)
+
+// checkServer returns an error if a text is not the address of a server. The error does not
+// repeat the text, which may have a password.
+func checkServer(word string) error {
+	u, err := url.Parse(word)
+	if word == "" || err == nil && u.Host != "" && u.User == nil && (u.Scheme == "http" || u.Scheme == "https") {
+		return nil
+	}
+	return errors.New("it is not the address of a server: write https://HOST or http://HOST:PORT")
+}
 
 // always is the inFiles of settings that only a file may set, where people see them.
 func always(*Config) string { return "set it in a " + Name + ", not by a variable" }

@@ -96,6 +96,8 @@ network: {private_hosts: [mcp.example.com], proxy: true}
 memory: {mode: propose, file: ~/memory.db}
 skills: {enforce_allowed_tools: true}
 serve: {listen: "0.0.0.0:80", hosts: [belay.example.com], workers: 0, trust_proxy: true, max_body: 2MB, connections: 9}
+server: https://belay.example.com
+token_file: ~/token
 hooks: {disable: [project/slow], allow_commands: false, webhook_allowlist: [hooks.example.com], no_previews: true}
 providers:
   anthropic: {key_file: key, url: "http://127.0.0.1:8080", thinking: adaptive}
@@ -144,7 +146,8 @@ providers:
 		Memory:  config.Memory{Mode: "propose", File: filepath.Join(home, "memory.db")},
 		Skills:  config.Skills{EnforceAllowedTools: true},
 		Serve:   config.Serve{Listen: "0.0.0.0:80", Hosts: []string{"belay.example.com"}, TrustProxy: true, MaxBody: 2_000_000, Connections: 9},
-		Hooks:   config.Hooks{Disable: []string{"project/slow"}, WebhookAllowlist: []string{"hooks.example.com"}, NoPreviews: true},
+		Server:  "https://belay.example.com", TokenFile: filepath.Join(home, "token"),
+		Hooks: config.Hooks{Disable: []string{"project/slow"}, WebhookAllowlist: []string{"hooks.example.com"}, NoPreviews: true},
 		Providers: map[string]config.Provider{
 			"anthropic": {URL: "http://127.0.0.1:8080", KeyFile: filepath.Join(o.UserDir, "belay", "key"), Tuning: config.Tuning{Thinking: config.Adaptive}},
 			"work": {
@@ -170,12 +173,12 @@ providers:
 func TestPrecedence(t *testing.T) {
 	t.Parallel()
 	o := files(t, "mode: permissive\nlimits: {steps: 1, parallel: 1, result_characters: 1, listing_tokens: 1}\n", "mode: build\nlimits:\n  steps: 2\n  parallel: 2\n  listing_tokens: 2\n")
-	o.Environ = []string{"BELAY_LIMITS_STEPS=3", "BELAY_LIMITS_LISTING_TOKENS=3", "BELAY_TOOLS=read, grep", "BELAY_MODEL=", "BELAY_HOOKS_NO_PREVIEWS=true", "BELAY_SERVE_WORKERS=0"}
+	o.Environ = []string{"BELAY_LIMITS_STEPS=3", "BELAY_LIMITS_LISTING_TOKENS=3", "BELAY_TOOLS=read, grep", "BELAY_MODEL=", "BELAY_HOOKS_NO_PREVIEWS=true", "BELAY_SERVE_WORKERS=0", "BELAY_SERVER=http://127.0.0.1:7717", "BELAY_TOKEN=secret"}
 	l := load(t, o)
 	if err := l.Override("limits.steps", "max-steps", "4"); err != nil {
 		t.Fatal(err)
 	}
-	if l.Mode != "build" || l.Limits != (config.Limits{Steps: 4, Parallel: 2, ResultCharacters: 1, Tool: 5 * time.Minute, Idle: 5 * time.Minute, ListingTokens: 3}) || l.Model != "" || !l.Hooks.NoPreviews || l.Serve.Workers != 0 {
+	if l.Mode != "build" || l.Limits != (config.Limits{Steps: 4, Parallel: 2, ResultCharacters: 1, Tool: 5 * time.Minute, Idle: 5 * time.Minute, ListingTokens: 3}) || l.Model != "" || !l.Hooks.NoPreviews || l.Serve.Workers != 0 || l.Server != "http://127.0.0.1:7717" {
 		t.Errorf("%+v", l.Config)
 	}
 	if diff := cmp.Diff([]string{"read", "grep"}, l.Tools); diff != "" {
@@ -366,7 +369,7 @@ func TestTemplate(t *testing.T) {
 }
 
 // forUsers are settings that a project's file must not have.
-var forUsers = []string{"hooks.disable", "hooks.allow_commands", "hooks.webhook_allowlist", "permit.relax", "permit.roots", "permit.tools", "sandbox.write", "sandbox.memory", "sandbox.processes", "sandbox.cpu_time", "network.private_hosts", "network.proxy", "memory.file", "providers", "serve.listen", "serve.hosts", "serve.workers", "serve.trust_proxy", "serve.max_body", "serve.connections"}
+var forUsers = []string{"hooks.disable", "hooks.allow_commands", "hooks.webhook_allowlist", "permit.relax", "permit.roots", "permit.tools", "sandbox.write", "sandbox.memory", "sandbox.processes", "sandbox.cpu_time", "network.private_hosts", "network.proxy", "memory.file", "providers", "serve.listen", "serve.hosts", "serve.workers", "serve.trust_proxy", "serve.max_body", "serve.connections", "server", "token_file"}
 
 // The rules and guards of both files apply together.
 func TestRulesAddUp(t *testing.T) {

@@ -171,7 +171,7 @@ func (r *reading) userPaths(path string, into any) {
 		return
 	}
 	switch path {
-	case "store", "memory.file":
+	case "store", "memory.file", "token_file":
 		word := into.(*string) //nolint:forcetypeassert // it is text
 		*word = atHome(*word)
 	case "permit.roots", "sandbox.write":

@@ -129,6 +129,9 @@ func Load(opts *Options) (*Loaded, error) {
 	}
 	l.Store = located(l.Store, l.Project)
 	l.placeMemory()
+	if l.TokenFile != "" {
+		l.TokenFile = absolute(l.TokenFile, l.Project)
+	}
 	for _, dirs := range [][]string{l.Permit.Roots, l.Sandbox.Write} {
 		for i := range dirs {
 			dirs[i] = absolute(dirs[i], l.Project)
@@ -276,7 +279,7 @@ func (l *Loaded) Environment(name string) string {
 
 // otherVariables begin with BELAY_ but are not settings.
 var otherVariables = []string{
-	"BELAY_PROJECT_DIR", "BELAY_SESSION", "BELAY_PHASE", "BELAY_DEMO_DIR",
+	"BELAY_PROJECT_DIR", "BELAY_SESSION", "BELAY_PHASE", "BELAY_DEMO_DIR", "BELAY_TOKEN",
 }
 
 // unknownVariables returns an error for each BELAY_ variable that is not a setting.

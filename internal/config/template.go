@@ -79,7 +79,8 @@ const template = `# Settings of this project for belay. Every line is optional; 
 
 # Settings of "belay serve" work only in the user's own file, or as variables: serve.listen (127.0.0.1:7717), serve.hosts
 # (names of the server), serve.workers (4; 0 leaves turns to "belay worker"), serve.trust_proxy, serve.max_body (1MB) and
-# serve.connections (4096).
+# serve.connections (4096). So do server (use the server at this address instead of the sessions of the project) and
+# token_file (the token for it); the variable BELAY_TOKEN has the token itself.
 
 # approvals:
 #   on_ask: wait               # wait (at a terminal, else park), park, or deny

@@ -1,0 +1,203 @@
+//go:build linux
+
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// serveProject starts "belay serve" in a directory, and returns its address.
+func serveProject(t *testing.T, dir, script string) string {
+	t.Helper()
+	_, url := serveAt(t, dir, "127.0.0.1:0", script)
+	return url
+}
+
+// serveAt starts "belay serve" at an address.
+func serveAt(t *testing.T, dir, listen, script string) (server *child, url string) {
+	t.Helper()
+	c := start(t, dir, "serve", "--listen", listen, "--mode", "strict", "--model", "scripted/"+script)
+	_, rest, _ := strings.Cut(c.await(c.stderr, "http://"), "http://")
+	c.await(c.stderr, "your token is in ")
+	return c, "http://" + strings.TrimSpace(rest)
+}
+
+// If the server is killed in the middle of a turn and started again, "belay run" connects again.
+// It shows the rest of the turn, and nothing twice.
+//
+// SPEC V-03, V-04, V-07
+func TestRunAtAServerThatIsKilled(t *testing.T) {
+	t.Parallel()
+	dir := project(t, map[string]string{"s.yaml": hangs})
+	server, url := serveAt(t, dir, "127.0.0.1:0", "s.yaml")
+	c := start(t, dir, "--server", url, "run", "--as", "first", "a task")
+	c.await(c.stderr, "  list")
+	server.signal(syscall.SIGKILL)
+	server.ended()
+	put(t, dir, "s.yaml", goesOn)
+	serveAt(t, dir, strings.TrimPrefix(url, "http://"), "s.yaml")
+	out, err := io.ReadAll(c.stdout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rest, code := c.ended(); code != 0 || string(out) != "Let me look.\nI have looked.\n" {
+		t.Errorf("exit code %d, %q, %s", code, out, rest)
+	}
+}
+
+// "belay run" with a server asks the person at the terminal, sends the decisions, and shows how
+// the turn continues on the server.
+//
+// SPEC V-04
+func TestRunAtAServerAsksAtTheTerminal(t *testing.T) {
+	t.Parallel()
+	dir := project(t, map[string]string{"asks.yaml": asks})
+	url := serveProject(t, dir, "asks.yaml")
+	answer := func(seen string) string {
+		if strings.LastIndex(seen, "shell needs") > strings.LastIndex(seen, "write needs") {
+			return "y\n"
+		}
+		return "rather not\n"
+	}
+	seen, code := atTerminal(t, dir, "", answer, []string{"NO_COLOR=1", "BELAY_SERVER=" + url}, "run", "--as", "first", "a task")
+	if code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	for _, want := range []string{
+		"? shell needs your approval: writes made.txt: zone ", "\n    $ echo hello > made.txt\n", "  asked by zone 1 · zone ",
+		"    other.txt\n    + one\n    + two\n", "allowed by token local", "refused by token local: rather not", "Done.\n",
+	} {
+		if !strings.Contains(seen, want) {
+			t.Errorf("the screen has no %q:\n%s", want, seen)
+		}
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "made.txt")); err != nil || string(text) != "hello\n" {
+		t.Errorf("what was allowed did not run: %q, %v", text, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "other.txt")); err == nil {
+		t.Error("what was refused ran")
+	}
+}
+
+// "belay run" with a server lets the person answer a question of the model, and name a pattern.
+// The server checks the pattern.
+//
+// SPEC V-04, E-07
+func TestRunAtAServerAnswersQuestions(t *testing.T) {
+	t.Parallel()
+	dir := project(t, map[string]string{"asks.yaml": `
+steps:
+  - calls: [{tool: ask_user, input: {question: "Where to?", options: [staging, production]}}]
+  - calls: [{tool: write, input: {path: src/a.txt, content: "x"}}]
+  - calls: [{tool: write, input: {path: src/b.txt, content: "x"}}]
+  - text: Shipped.
+`})
+	url := serveProject(t, dir, "asks.yaml")
+	answers := []string{"2\n", "p\n", "nonsense(\n", "p\n", "write(src/**)\n"}
+	answer := func(string) string {
+		if len(answers) == 0 {
+			return "n\n"
+		}
+		next := answers[0]
+		answers = answers[1:]
+		return next
+	}
+	seen, code := atTerminal(t, dir, "", answer, []string{"NO_COLOR=1", "BELAY_SERVER=" + url}, "run", "--as", "first", "ship it")
+	if code != 0 || len(answers) > 0 {
+		t.Errorf("exit code %d, and these answers were not asked for: %q", code, answers)
+	}
+	for _, want := range []string{"? the agent asks: Where to?\n    1. staging\n    2. production\n", "answered by token local: production", "allowed like write(src/**) by token local", "Shipped.\n"} {
+		if !strings.Contains(seen, want) {
+			t.Errorf("the screen has no %q:\n%s", want, seen)
+		}
+	}
+	for _, file := range []string{"a.txt", "b.txt"} {
+		if _, err := os.Stat(filepath.Join(dir, "src", file)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Ctrl-C aborts the turn on the server, and the command ends as with a local turn.
+//
+// SPEC V-04, L-05
+func TestInterruptAbortsTheTurnOnAServer(t *testing.T) {
+	t.Parallel()
+	dir := project(t, map[string]string{"hangs.yaml": hangs})
+	url := serveProject(t, dir, "hangs.yaml")
+	c := start(t, dir, "--server", url, "run", "--as", "first", "a task")
+	c.await(c.stderr, "  list")
+	c.signal(syscall.SIGINT)
+	rest, code := c.ended()
+	if code != 130 {
+		t.Errorf("exit code %d, want 130", code)
+	}
+	for _, want := range []string{"stopping: ending the turn; press Ctrl-C again", "the turn was aborted", `next:    belay run --session first --server ` + url + ` "continue"`} {
+		if !strings.Contains(rest, want) {
+			t.Errorf("standard error has no %q:\n%s", want, rest)
+		}
+	}
+	if state := stateOf(t, dir); state != "aborted" {
+		t.Errorf("the turn ended %q, want aborted", state)
+	}
+}
+
+// A chat with a server streams text, asks about approvals, aborts a turn, and continues the
+// session later.
+//
+// SPEC V-04
+func TestChatAtAServer(t *testing.T) {
+	t.Parallel()
+	dir := project(t, map[string]string{"chat.yaml": `
+steps:
+  - text: Let me write it.
+    calls: [{tool: write, input: {path: made.txt, content: "x\n"}}]
+  - text: It is written.
+  - fault: {hang: true}
+  - text: I am back.
+`})
+	url := serveProject(t, dir, "chat.yaml")
+	c := chat(t, dir, "--server", url, "--as", "first")
+	c.await("> ")
+	c.types("write it")
+	c.await("Let me write it.")
+	c.await("Allow write to run?")
+	c.await("is the reason: ")
+	c.types("y")
+	c.await("allowed by token local")
+	c.await("It is written.")
+	c.await("> ")
+	c.types("and now")
+	for deadline := time.Now().Add(hanging); stateOf(t, dir) != "running"; {
+		if time.Now().After(deadline) {
+			t.Fatal("the second turn does not begin")
+		}
+	}
+	if err := c.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Wait() // ignore the exit code: it was interrupted
+	if state := stateOf(t, dir); state != "aborted" {
+		t.Errorf("the turn ended %q, want aborted", state)
+	}
+	c = chat(t, dir, "--server", url, "--session", "fir")
+	c.await("It is written.")
+	c.await("> ")
+	c.types("hello")
+	c.await("I am back.")
+	c.await("> ")
+	c.types("/quit")
+	c.await("session first; to continue: belay chat --session first --server " + url)
+	if err := c.Wait(); err != nil {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "made.txt")); err != nil || string(text) != "x\n" {
+		t.Errorf("what was allowed did not run: %q, %v", text, err)
+	}
+}

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"path"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -73,8 +72,8 @@ type Server struct {
 
 	timeouts timeouts
 
-	draining chan struct{} // closed when the server stops
-	drain    sync.Once
+	draining context.Context //nolint:containedctx // it ends when the server stops
+	drain    context.CancelFunc
 }
 
 // New returns a server for a host. The host's store must be store/sqlite or store/postgres.
@@ -87,7 +86,8 @@ func New(h *host.Host, opts *Options) (*Server, error) {
 	if !ok {
 		return nil, fmt.Errorf("new server: a store of type %T has no queue of turns: use store/sqlite or store/postgres", h.Store())
 	}
-	s := &Server{opts: *opts, host: h, store: store, project: h.Project(), draining: make(chan struct{}), failed: newFailedLogins(), timeouts: defaultTimeouts}
+	s := &Server{opts: *opts, host: h, store: store, project: h.Project(), failed: newFailedLogins(), timeouts: defaultTimeouts}
+	s.draining, s.drain = context.WithCancel(context.Background())
 	s.opts.MaxBody = cmp.Or(s.opts.MaxBody, 1<<20)
 	s.opts.Connections = cmp.Or(s.opts.Connections, 4096)
 	s.opts.Rate = cmp.Or(s.opts.Rate, 500)
@@ -270,12 +270,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 
 // stopping reports whether the server stops.
 func (s *Server) stopping() bool {
-	select {
-	case <-s.draining:
-		return true
-	default:
-		return false
-	}
+	return s.draining.Err() != nil
 }
 
 // Serve serves the API on a listener, and runs turns, until ctx ends. Then it starts no more
@@ -318,7 +313,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		}
 	case <-ctx.Done():
 	}
-	s.drain.Do(func() { close(s.draining) })
+	s.drain()
 	stop()
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.Grace)
 	defer cancel()

@@ -109,7 +109,7 @@ func (s *Server) await(ctx context.Context, session, queued, after string) (*tur
 	defer cancel()
 	go func() { // ends with this function
 		select {
-		case <-s.draining:
+		case <-s.draining.Done():
 			cancel()
 		case <-ctx.Done():
 		}

@@ -113,14 +113,14 @@ func New(h *host.Host, opts *Options) (*Server, error) {
 }
 
 // headers of every response: nothing is cached, and a browser runs nothing and frames
-// nothing.
-var headers = map[string]string{
-	"Cache-Control":                "no-store",
-	"Content-Security-Policy":      "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-	"Cross-Origin-Resource-Policy": "same-origin",
-	"Referrer-Policy":              "no-referrer",
-	"X-Content-Type-Options":       "nosniff",
-	"X-Frame-Options":              "DENY",
+// nothing. All responses share the values.
+var headers = http.Header{
+	"Cache-Control":                {"no-store"},
+	"Content-Security-Policy":      {"default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
+	"Cross-Origin-Resource-Policy": {"same-origin"},
+	"Referrer-Policy":              {"no-referrer"},
+	"X-Content-Type-Options":       {"nosniff"},
+	"X-Frame-Options":              {"DENY"},
 }
 
 // Handler returns the handler of the whole API.

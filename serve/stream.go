@@ -302,8 +302,9 @@ func sessionEvents(ctx context.Context, s *Server, q *request, in *sessionEvents
 	if !validPosition.MatchString(after) {
 		return problem(http.StatusBadRequest, codes.CursorInvalid, "the position %.80q is invalid: use the id of an event", after)
 	}
-	return s.streamEvents(ctx, q, info.ID, func(ctx context.Context, send func(frame) bool) error {
-		for e, err := range s.host.Watch(ctx, &belay.WatchOptions{Session: info.ID, After: after, Buffer: mostWaiting}) {
+	id := info.ID // the stream keeps nothing else of info
+	return s.streamEvents(ctx, q, id, func(ctx context.Context, send func(frame) bool) error {
+		for e, err := range s.host.Watch(ctx, &belay.WatchOptions{Session: id, After: after, Buffer: mostWaiting}) {
 			if m, ok := errors.AsType[*belay.MissedError](err); ok {
 				if !send(frame{event: eventMissed, data: missed{m.Missed}}) {
 					return nil

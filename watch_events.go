@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -90,7 +91,7 @@ type followKey struct {
 // follower follows the changes of a session in the store, for all its watchers. Events.mu
 // guards its fields.
 type follower struct {
-	watchers map[*watcher]chan error // gets the error that ends the follower
+	watchers []*storedWatch
 	cancel   context.CancelFunc
 	done     chan struct{} // closed when its goroutine has ended
 }
@@ -110,7 +111,7 @@ func (s *storedWatch) follow(store TurnStore, w *watcher) (stop func()) {
 	}
 	if f == nil {
 		ctx, cancel := context.WithCancel(context.WithoutCancel(s.ctx))
-		f = &follower{watchers: make(map[*watcher]chan error), cancel: cancel, done: make(chan struct{})}
+		f = &follower{cancel: cancel, done: make(chan struct{})}
 		if shared {
 			if es.follows == nil {
 				es.follows = make(map[followKey]*follower)
@@ -119,12 +120,12 @@ func (s *storedWatch) follow(store TurnStore, w *watcher) (stop func()) {
 		}
 		go es.followChanges(ctx, key, f) // ends when its last watcher leaves, or with an error
 	}
-	f.watchers[w] = s.failed
+	f.watchers = append(f.watchers, s)
 	es.mu.Unlock()
 	return func() {
 		stopFollowing()
 		es.mu.Lock()
-		delete(f.watchers, w)
+		f.watchers = slices.DeleteFunc(f.watchers, func(o *storedWatch) bool { return o == s })
 		last := len(f.watchers) == 0
 		if last {
 			es.forgetFollower(key, f)
@@ -157,9 +158,9 @@ func (es *Events) followChanges(ctx context.Context, key followKey, f *follower)
 			}
 			since = time.Time{}
 			es.mu.Lock()
-			for w := range f.watchers {
-				w.changed.Store(true)
-				w.rouse()
+			for _, s := range f.watchers {
+				s.watcher.changed.Store(true)
+				s.watcher.rouse()
 			}
 			es.mu.Unlock()
 		}
@@ -172,8 +173,8 @@ func (es *Events) followChanges(ctx context.Context, key followKey, f *follower)
 		if errors.Is(failure, ErrNotFound) || errors.Is(failure, ErrClosed) || time.Since(since) > followPatience {
 			es.mu.Lock()
 			defer es.mu.Unlock()
-			for _, failed := range f.watchers {
-				failed <- failure // it has room: each watcher gets one error
+			for _, s := range f.watchers {
+				s.failed <- failure // it has room: each watcher gets one error
 			}
 			es.forgetFollower(key, f) // a new watcher tries again
 			return

@@ -82,6 +82,6 @@ const PartSize = partSize
 
 // WriteEvent writes a text as a stream does. A client may take the given time for each part.
 func WriteEvent(w http.ResponseWriter, each time.Duration, text string) bool {
-	out := &eventWriter{patientWriter{w: w, control: http.NewResponseController(w), each: each}}
+	out := &eventWriter{patientWriter: patientWriter{w: w, control: http.NewResponseController(w), each: each}}
 	return out.write([]byte(text))
 }

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -30,9 +31,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		control := http.NewResponseController(w)
 		_ = control.SetReadDeadline(time.Now().Add(s.timeouts.body)) // ignore errors: tests use writers without deadlines
 		_ = control.SetWriteDeadline(time.Now().Add(s.timeouts.body))
-		for name, value := range headers {
-			w.Header().Set(name, value)
-		}
+		maps.Copy(w.Header(), headers)
 		if !s.knownHost(r.Host) {
 			problem(http.StatusMisdirectedRequest, codes.RequestHost, "the server does not have the name %q: add it with --host", hostName(r.Host)).send(w)
 			return

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"path"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -75,8 +74,8 @@ type Server struct {
 
 	timeouts timeouts
 
-	draining chan struct{} // closed when the server stops
-	drain    sync.Once
+	draining context.Context //nolint:containedctx // it ends when the server stops
+	drain    context.CancelFunc
 }
 
 // New returns a server for a host. The host's store must be store/sqlite or store/postgres.
@@ -89,7 +88,8 @@ func New(h *host.Host, opts *Options) (*Server, error) {
 	if !ok {
 		return nil, fmt.Errorf("new server: a store of type %T has no queue of turns: use store/sqlite or store/postgres", h.Store())
 	}
-	s := &Server{opts: *opts, host: h, store: store, project: h.Project(), draining: make(chan struct{}), failed: newFailedLogins(), timeouts: defaultTimeouts}
+	s := &Server{opts: *opts, host: h, store: store, project: h.Project(), failed: newFailedLogins(), timeouts: defaultTimeouts}
+	s.draining, s.drain = context.WithCancel(context.Background())
 	s.opts.MaxBody = cmp.Or(s.opts.MaxBody, 1<<20)
 	s.opts.Connections = cmp.Or(s.opts.Connections, 4096)
 	s.opts.Rate = cmp.Or(s.opts.Rate, 500)
@@ -115,14 +115,14 @@ func New(h *host.Host, opts *Options) (*Server, error) {
 }
 
 // headers of every response: nothing is cached, and a browser runs nothing and frames
-// nothing.
-var headers = map[string]string{
-	"Cache-Control":                "no-store",
-	"Content-Security-Policy":      "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-	"Cross-Origin-Resource-Policy": "same-origin",
-	"Referrer-Policy":              "no-referrer",
-	"X-Content-Type-Options":       "nosniff",
-	"X-Frame-Options":              "DENY",
+// nothing. All responses share the values.
+var headers = http.Header{
+	"Cache-Control":                {"no-store"},
+	"Content-Security-Policy":      {"default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
+	"Cross-Origin-Resource-Policy": {"same-origin"},
+	"Referrer-Policy":              {"no-referrer"},
+	"X-Content-Type-Options":       {"nosniff"},
+	"X-Frame-Options":              {"DENY"},
 }
 
 // Handler returns the handler of the whole API.
@@ -276,12 +276,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 
 // stopping reports whether the server stops.
 func (s *Server) stopping() bool {
-	select {
-	case <-s.draining:
-		return true
-	default:
-		return false
-	}
+	return s.draining.Err() != nil
 }
 
 // Serve serves the API on a listener, and runs turns, until ctx ends. Then it starts no more
@@ -324,7 +319,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		}
 	case <-ctx.Done():
 	}
-	s.drain.Do(func() { close(s.draining) })
+	s.drain()
 	stop()
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.Grace)
 	defer cancel()

@@ -36,10 +36,16 @@ const (
 	eventProblem = api.EventProblem // the stream ends with an error
 )
 
+// errDrained is the cause of the end of a stream when the server stops.
+var errDrained = errors.New("the server stops")
+
 // streamEvents sends events until the client leaves, the token is revoked or the server
-// stops. produce calls send for each event, on another goroutine, and must end when its
-// context ends or send returns false. session is the session of the stream, or empty: the
-// stream ends when the token may no longer see the session.
+// stops. produce calls send for each event, and must end when its context ends or send returns
+// false. session is the session of the stream, or empty: the stream ends when the token may no
+// longer see the session.
+//
+// An idle stream has no goroutine of its own, besides that of net/http: goroutines for writing
+// and for the comments exist only while they write.
 func (s *Server) streamEvents(ctx context.Context, q *request, session string, produce func(ctx context.Context, send func(frame) bool) error) error {
 	if s.stopping() {
 		p := problem(http.StatusServiceUnavailable, codes.ServerDraining, "the server is stopping: connect again")
@@ -51,119 +57,41 @@ func (s *Server) streamEvents(ctx context.Context, q *request, session string, p
 		return p
 	}
 	defer closed()
-	ctx, cancel := context.WithCancel(ctx)
-	waiting, done := &pendingFrames{ready: make(chan struct{}, 1), room: make(chan struct{}, 1)}, make(chan error, 1)
-	go func() { // ends before this function returns
-		var err error
-		defer func() {
-			if p := recover(); p != nil {
-				s.log.ErrorContext(ctx, "panic while sending events", "operation", q.op.id, "panic", p)
-				err = errors.New("panic")
-			}
-			done <- err
-		}()
-		err = produce(ctx, func(f frame) bool { return waiting.add(ctx, f) })
-	}()
-	defer func() {
-		cancel()
-		<-done
-	}()
-	out := &eventWriter{patientWriter{w: q.w, control: http.NewResponseController(q.w), each: s.timeouts.event}}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	out := &eventWriter{patientWriter: patientWriter{w: q.w, control: http.NewResponseController(q.w), each: s.timeouts.event}, cancel: cancel}
 	q.w.Header().Set("Content-Type", "text/event-stream")
 	q.w.Header().Set("X-Accel-Buffering", "no") // nginx must not hold events back
 	q.w.WriteHeader(http.StatusOK)
 	if !out.comment("connected") {
 		return nil
 	}
-	ping := time.NewTicker(s.opts.Ping)
-	defer ping.Stop()
-	for {
-		select {
-		case <-waiting.ready:
-			if !out.write(waiting.take()) {
-				return nil
-			}
-		case err := <-done:
-			done <- nil // for the deferred function
-			if !out.write(waiting.take()) {
-				return nil
-			}
-			if err != nil && ctx.Err() == nil {
-				out.send(frame{event: eventProblem, data: s.problemFor(ctx, q.token, err)})
-			}
-			return nil
-		case <-ping.C:
-			if err := s.maySee(ctx, q, session); err != nil {
-				if ctx.Err() == nil {
-					out.send(frame{event: eventProblem, data: s.problemFor(ctx, q.token, err)})
-				}
-				return nil
-			}
-			if !out.comment("ping") {
-				return nil
-			}
-		case <-s.draining:
-			out.retry(retryAfter)
-			return nil
-		case <-ctx.Done():
-			return nil
-		}
+	stopDraining := context.AfterFunc(s.draining, func() { cancel(errDrained) })
+	defer stopDraining()
+	out.pings(s.opts.Ping, func() error { return s.maySee(ctx, q, session) })
+	err := s.produce(ctx, q, produce, func(f frame) bool { return out.add(ctx, f) })
+	out.close() // from now on, only this goroutine writes
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
 	}
+	switch {
+	case errors.Is(err, errDrained):
+		out.retry(retryAfter)
+	case err != nil && q.r.Context().Err() == nil && !errors.Is(err, errLeft):
+		out.send(frame{event: eventProblem, data: s.problemFor(context.WithoutCancel(ctx), q.token, err)})
+	}
+	return nil
 }
 
-// pendingFrames are the events that wait to be written. Events that come while others are
-// written go out together, with one system call.
-type pendingFrames struct {
-	ready chan struct{} // has an element if there is something to write
-	room  chan struct{} // has an element if there may be room again
-
-	mu   sync.Mutex
-	text []byte
-}
-
-// mostPending is how many bytes may wait. Then the producer waits, and the watcher drops
-// events that are not stored.
-const mostPending = 32 << 10
-
-// add adds an event. It returns false if ctx ends.
-func (p *pendingFrames) add(ctx context.Context, f frame) bool {
-	text, ok := f.text()
-	if !ok {
-		return false
-	}
-	for {
-		p.mu.Lock()
-		room := len(p.text) == 0 || len(p.text)+len(text) <= mostPending
-		if room {
-			p.text = append(p.text, text...)
+// produce calls a producer of events. It returns an error if the producer panics.
+func (s *Server) produce(ctx context.Context, q *request, produce func(ctx context.Context, send func(frame) bool) error, send func(frame) bool) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.log.ErrorContext(ctx, "panic while sending events", "operation", q.op.id, "panic", p)
+			err = errors.New("panic")
 		}
-		p.mu.Unlock()
-		if room {
-			select {
-			case p.ready <- struct{}{}:
-			default:
-			}
-			return ctx.Err() == nil
-		}
-		select {
-		case <-p.room:
-		case <-ctx.Done():
-			return false
-		}
-	}
-}
-
-// take returns what waits.
-func (p *pendingFrames) take() []byte {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	text := p.text
-	p.text = nil
-	select {
-	case p.room <- struct{}{}:
-	default:
-	}
-	return text
+	}()
+	return produce(ctx, send)
 }
 
 // maySee returns an error if the token of a stream was revoked or rotated, or if it may no
@@ -203,14 +131,122 @@ func (p *patientWriter) Write(data []byte) (n int, err error) {
 	return n, err //nolint:wrapcheck // only its existence matters
 }
 
-// eventWriter writes server-sent events. Its methods report false if the client has left or
-// is too slow.
-type eventWriter struct{ patientWriter }
+// errLeft is the cause of the end of a stream whose client has left or is too slow.
+var errLeft = errors.New("the client has left")
 
-func (e *eventWriter) write(text []byte) bool {
-	if len(text) == 0 {
-		return true
+// mostPending is how many bytes may wait to be written. Then the producer waits, and the
+// watcher drops events that are not stored.
+const mostPending = 32 << 10
+
+// eventWriter writes server-sent events. Events that come while others are written go out
+// together, with one system call.
+type eventWriter struct {
+	patientWriter
+
+	cancel  context.CancelCauseFunc // ends the stream
+	writing sync.Mutex              // held while something is written
+
+	mu      sync.Mutex
+	pending []byte        // what waits to be written
+	room    chan struct{} // closed when pending is taken; nil if nobody waits
+	busy    bool          // a goroutine writes what waits
+	closed  bool
+	ping    *time.Timer
+	active  sync.WaitGroup // the goroutines that write
+}
+
+// add adds an event to those that wait. It returns false if ctx ends.
+func (e *eventWriter) add(ctx context.Context, f frame) bool {
+	text, ok := f.text()
+	if !ok {
+		return false
 	}
+	for {
+		e.mu.Lock()
+		if len(e.pending) == 0 || len(e.pending)+len(text) <= mostPending {
+			e.pending = append(e.pending, text...)
+			if !e.busy {
+				e.busy = true
+				e.active.Go(e.writePending) // ends when nothing waits
+			}
+			e.mu.Unlock()
+			return ctx.Err() == nil
+		}
+		if e.room == nil {
+			e.room = make(chan struct{})
+		}
+		room := e.room
+		e.mu.Unlock()
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// writePending writes until nothing waits.
+func (e *eventWriter) writePending() {
+	for {
+		e.mu.Lock()
+		text := e.pending
+		e.pending = nil
+		if e.room != nil {
+			close(e.room)
+			e.room = nil
+		}
+		e.busy = len(text) > 0
+		e.mu.Unlock()
+		if len(text) == 0 {
+			return
+		}
+		if !e.write(text) {
+			e.cancel(errLeft)
+		}
+	}
+}
+
+// pings sends a comment now and then. If check returns an error, the stream ends with it.
+func (e *eventWriter) pings(every time.Duration, check func() error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.ping = time.AfterFunc(every, func() {
+		e.mu.Lock()
+		if e.closed {
+			e.mu.Unlock()
+			return
+		}
+		e.active.Add(1)
+		e.mu.Unlock()
+		defer e.active.Done()
+		if err := check(); err != nil {
+			e.cancel(err)
+		} else if !e.comment("ping") {
+			e.cancel(errLeft)
+		}
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if !e.closed {
+			e.ping.Reset(every)
+		}
+	})
+}
+
+// close waits until nobody writes any more, and nobody will.
+func (e *eventWriter) close() {
+	e.mu.Lock()
+	e.closed = true
+	if e.ping != nil {
+		e.ping.Stop()
+	}
+	e.mu.Unlock()
+	e.active.Wait()
+}
+
+// write writes a text. It reports false if the client has left or is too slow.
+func (e *eventWriter) write(text []byte) bool {
+	e.writing.Lock()
+	defer e.writing.Unlock()
 	if _, err := e.Write(text); err != nil {
 		return false
 	}
@@ -262,8 +298,9 @@ func sessionEvents(ctx context.Context, s *Server, q *request, in *sessionEvents
 	if !validPosition().MatchString(after) {
 		return problem(http.StatusBadRequest, codes.CursorInvalid, "the position %.80q is invalid: use the id of an event", after)
 	}
-	return s.streamEvents(ctx, q, info.ID, func(ctx context.Context, send func(frame) bool) error {
-		for e, err := range s.host.Watch(ctx, &belay.WatchOptions{Session: info.ID, After: after, Buffer: mostWaiting}) {
+	id := info.ID // the stream keeps nothing else of info
+	return s.streamEvents(ctx, q, id, func(ctx context.Context, send func(frame) bool) error {
+		for e, err := range s.host.Watch(ctx, &belay.WatchOptions{Session: id, After: after, Buffer: mostWaiting}) {
 			if m, ok := errors.AsType[*belay.MissedError](err); ok {
 				if !send(frame{event: eventMissed, data: api.Missed{Missed: m.Missed}}) {
 					return nil

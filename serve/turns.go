@@ -105,7 +105,7 @@ func (s *Server) follow(ctx context.Context, f *followed) (*api.TurnResult, erro
 	defer cancel()
 	go func() { // ends with this function
 		select {
-		case <-s.draining:
+		case <-s.draining.Done():
 			cancel()
 		case <-ctx.Done():
 		}

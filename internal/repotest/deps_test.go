@@ -110,7 +110,7 @@ var rooms = []room{
 	{"channel/slack", levelEmbed, []string{"github.com/coder/websocket"}, "one folder for each service, and no SDK; a WebSocket needs a library"},
 	{"channel/telegram", levelEmbed, nil, "one folder for each service, and no SDK"},
 	{"channel/webhook", levelEmbed, nil, "one folder for each service; calls are signed as those of declared hooks"},
-	{"serve", levelServe, []string{"github.com/google/jsonschema-go", "github.com/modelcontextprotocol/go-sdk"}, "the server offers what a host has; how agents are made, the host knows"},
+	{"serve", levelServe, []string{"github.com/google/jsonschema-go", "github.com/modelcontextprotocol/go-sdk", "golang.org/x/time"}, "the server offers what a host has; how agents are made, the host knows"},
 	{"internal/cli", levelPrograms, nil, "the command line puts everything together; cmd/belay only calls it"},
 	{"internal/picture", levelPrograms, nil, "the picture of the README is drawn by a program"},
 	{"internal/demo", levelPrograms, nil, "the guided tour shows everything"},

@@ -29,31 +29,51 @@ func (s *Store) Changes(ctx context.Context, session string) iter.Seq2[belay.Ses
 // deleted, and a change after the clock was set back.
 const changesPoll = 8
 
+// changesPause is the shortest time between two reads. A turn commits several times within
+// milliseconds, and Changes reports this as one change.
+const changesPause = 10 * time.Millisecond
+
 func (s *Store) changes(ctx context.Context, session string, yield func(belay.SessionInfo) bool) error {
 	w, stop := s.watches.add(s, session)
 	defer stop()
 	var seen record.Seen
 	for {
 		changed := w.changed.wait() // subscribe before reading, so that no change is missed
-		row, err := s.read.SessionRow(ctx, session)
+		info, err := s.changedInfo(ctx, session, &seen)
+		pause := changesPause
 		switch {
-		case errors.Is(err, sql.ErrNoRows):
-			return belay.ErrNotFound
 		case err != nil:
-			return record.Cause(ctx, err)
+			return err
+		case info == nil:
+			pause = changesPoll * s.opts.Poll
+		case !yield(*info):
+			return nil
+		default:
+			changed = nil
 		}
-		if now := record.SeenOf(row); now != seen {
-			seen = now
-			info, err := s.info(ctx, s.read, row, map[string]bool{"": false})
-			if err != nil || !yield(info) {
-				return err
-			}
-			continue
-		}
-		if err := s.await(ctx, changed, changesPoll*s.opts.Poll); err != nil {
+		if err := s.await(ctx, changed, pause); err != nil {
 			return err
 		}
 	}
+}
+
+// changedInfo reads a session. It returns nil if the session is as it was seen. It is a
+// function of its own, so that a caller of Changes that waits needs only a small stack.
+func (s *Store) changedInfo(ctx context.Context, session string, seen *record.Seen) (*belay.SessionInfo, error) {
+	row, err := s.read.SessionRow(ctx, session)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, belay.ErrNotFound
+	case err != nil:
+		return nil, record.Cause(ctx, err)
+	}
+	now := record.SeenOf(row)
+	if now == *seen {
+		return nil, nil //nolint:nilnil // nothing has changed
+	}
+	*seen = now
+	info, err := s.info(ctx, s.read, row, map[string]bool{"": false})
+	return &info, err
 }
 
 // watches are the sessions that callers of Changes watch. One goroutine looks for the changes

@@ -59,6 +59,8 @@ type Answer struct {
 	Allow bool
 	// Text is the reason of a denial, or the answer to a question.
 	Text string
+	// Option is the number of the option that the person chose, counted from 1. It replaces Text.
+	Option int
 	// Typed says that the person only typed a text. It answers a question, and denies a call.
 	// Allow is ignored then.
 	Typed bool

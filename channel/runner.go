@@ -434,7 +434,7 @@ func (r *Runner) decide(ctx context.Context, d *Delivery, a *Answer, by string) 
 			return "", err
 		}
 		if found { // otherwise the store says what is wrong
-			if decision, err = toolbox.Answer(question, by, a.Text); err != nil {
+			if decision, err = toolbox.Answer(question, by, chosen(question, a)); err != nil {
 				return "", err
 			}
 		}
@@ -442,6 +442,14 @@ func (r *Runner) decide(ctx context.Context, d *Delivery, a *Answer, by string) 
 	}
 	_, err := r.store.Decide(ctx, decision)
 	return said, err
+}
+
+// chosen returns the text of an answer. A number is not enough: an option may be a number, too.
+func chosen(question belay.Question, a *Answer) string {
+	if asked, ok := toolbox.ReadQuestion(question); ok && a.Option > 0 && a.Option <= len(asked.Options) {
+		return asked.Options[a.Option-1]
+	}
+	return a.Text
 }
 
 // Status returns a copy of the state of the channel.

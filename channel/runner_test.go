@@ -137,6 +137,7 @@ func awaitSent(t *testing.T, c *chat, n int) []*channel.Request {
 // SPEC N-01, N-02
 func TestRequestsAreShortAndSafe(t *testing.T) {
 	t.Parallel()
+	secret := "ghp_" + strings.Repeat("a1B2", 9) // the form of a token, and none
 	for _, test := range []struct {
 		rule, tool, input string
 		want              channel.Request
@@ -146,7 +147,7 @@ func TestRequestsAreShortAndSafe(t *testing.T) {
 		{"a new file is a diff", "edit", `{"path": "a.go", "content": "x\n"}`, channel.Request{Title: "edit needs approval", Detail: "a.go\n+ x", Reason: "it changes things"}},
 		{"other inputs are JSON", "shell", `{"n": 1}`, channel.Request{Title: "shell needs approval", Detail: `{"n":1}`, Reason: "it changes things"}},
 		{"a question is shown", "ask_user", `{"question": "Which?", "options": ["a", "b"]}`, channel.Request{Title: "The agent asks a question", Detail: "Which?", Question: true, Options: []string{"a", "b"}}},
-		{"secrets are removed", "shell", `{"command": "curl -H 'Authorization: Bearer sk-ant-REDACTED'"}`, channel.Request{Title: "shell needs approval", Reason: "it changes things"}},
+		{"secrets are removed", "shell", `{"command": "curl -H 'Authorization: Bearer ` + secret + `' x"}`, channel.Request{Title: "shell needs approval", Reason: "it changes things"}},
 		{"control characters are removed", "shell", `{"command": "a\u001b[2Jb\u202ec"}`, channel.Request{Title: "shell needs approval", Detail: "$ a[2Jbc", Reason: "it changes things"}},
 		{"a long command is cut", "shell", `{"command": "` + strings.Repeat("x", 5000) + `"}`, channel.Request{Title: "shell needs approval", Detail: "$ " + strings.Repeat("x", 1498) + "…", Reason: "it changes things"}},
 	} {
@@ -159,8 +160,8 @@ func TestRequestsAreShortAndSafe(t *testing.T) {
 			if got.Approval != approval.ID || got.Session != "s" || got.Key == "" || len(got.Key) > 32 || got.Link != "https://belay.example.com/approvals/"+approval.ID {
 				t.Errorf("the request is %+v", got)
 			}
-			if strings.Contains(got.Detail, "abcdefghijklmnopqrstuvwxyz") {
-				t.Errorf("the request has a secret: %s", got.Detail)
+			if strings.Contains(got.Detail, secret) || test.want.Detail == "" && !strings.HasPrefix(got.Detail, "$ curl -H 'Authorization: ") {
+				t.Errorf("the request has a secret, or lacks the rest: %s", got.Detail)
 			}
 			if got.Title != test.want.Title || test.want.Detail != "" && got.Detail != test.want.Detail || got.Reason != test.want.Reason || got.Question != test.want.Question || !slices.Equal(got.Options, test.want.Options) {
 				t.Errorf("the request is %+v, want %+v", got, test.want)
@@ -188,7 +189,9 @@ func TestDecisions(t *testing.T) {
 		{"an approver denies", "shell", `{"command": "x"}`, channel.Answer{User: "ann"}, nil, false, "Denied.", "Denied by chat:ann", false, "chat:ann", ""},
 		{"a typed text denies a call, with a reason", "shell", `{"command": "x"}`, channel.Answer{User: "ann", Text: "not now", Typed: true, Allow: true}, nil, false, "Denied.", "Denied by chat:ann: not now", false, "chat:ann", "not now"},
 		{"a typed text answers a question", "ask_user", `{"question": "Which?"}`, channel.Answer{User: "ann", Text: "this", Typed: true}, nil, false, "Answered.", "Answered by chat:ann: this", true, "chat:ann", "this"},
-		{"an option has a number", "ask_user", `{"question": "Which?", "options": ["a", "b"]}`, channel.Answer{User: "ann", Text: "2", Allow: true}, nil, false, "Answered.", "Answered by chat:ann: b", true, "chat:ann", "b"},
+		{"an option has a number", "ask_user", `{"question": "Which?", "options": ["a", "b"]}`, channel.Answer{User: "ann", Option: 2, Allow: true}, nil, false, "Answered.", "Answered by chat:ann: b", true, "chat:ann", "b"},
+		{"the number of an option is not its text", "ask_user", `{"question": "How many?", "options": ["2", "1"]}`, channel.Answer{User: "ann", Option: 1, Allow: true}, nil, false, "Answered.", "Answered by chat:ann: 2", true, "chat:ann", "2"},
+		{"an option that does not exist is no answer", "ask_user", `{"question": "Which?", "options": ["a", "b"]}`, channel.Answer{User: "ann", Option: 3, Allow: true}, nil, true, "This is not a valid answer: ", "", false, "", ""},
 		{"an answer must be valid", "ask_user", `{"question": "Which?", "options": ["a", "b"]}`, channel.Answer{User: "ann", Text: "c", Allow: true}, nil, true, "This is not a valid answer: ", "", false, "", ""},
 		{"approving is no answer", "ask_user", `{"question": "Which?"}`, channel.Answer{User: "ann", Allow: true}, nil, true, "This is not a valid answer: ", "", false, "", ""},
 		{"a question can be refused", "ask_user", `{"question": "Which?"}`, channel.Answer{User: "ann"}, nil, false, "Denied.", "Denied by chat:ann", false, "chat:ann", ""},

@@ -386,7 +386,7 @@ func TestButtons(t *testing.T) {
 			w.press("U1", "answer", key)
 			w.submit("U1", "answer", key, "staging")
 		}, "true slack:U1 staging", "Answered by slack:U1: staging"},
-		{"a button answers a question", "ask_user", `{"question": "Which host?", "options": ["staging", "demo"]}`, func(w world, key string) { w.press("U1", "option-2", key) }, "true slack:U1 demo", "Answered by slack:U1: demo"},
+		{"a button answers a question", "ask_user", `{"question": "Which host?", "options": ["2", "demo", "1"]}`, func(w world, key string) { w.press("U1", "option-2", key) }, "true slack:U1 demo", "Answered by slack:U1: demo"},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -178,7 +179,8 @@ func (c *Channel) press(ctx context.Context, p *payload, id, key string, answer 
 		}
 		return
 	case isOption:
-		a.Allow, a.Text = true, option
+		a.Allow = true
+		a.Option, _ = strconv.Atoi(option) // 0 if it is no number: then there is no answer, which is refused
 	case id == actApprove:
 		a.Allow = true
 	case id != actDeny:

@@ -13,7 +13,8 @@
 // # Why no SDK
 //
 // The package needs four methods. An update counts as received only when its decision is stored,
-// so that a restart loses none. SDKs acknowledge updates before their handlers run.
+// so that a restart loses none. The well-known SDK acknowledges updates before their handlers have
+// run.
 //
 // # Concurrency
 //

@@ -266,7 +266,7 @@ func (c *Channel) handle(ctx context.Context, u *update, answer func(context.Con
 		what, key, _ := strings.Cut(b.Data, " ")
 		a := &channel.Answer{Key: key, User: strconv.FormatInt(b.From.ID, 10), Allow: what != "deny"}
 		if what != "approve" && what != "deny" {
-			a.Text = what // the number of an option
+			a.Option, _ = strconv.Atoi(what) // 0 if it is no number: then there is no answer, which is refused
 		}
 		reply := answer(ctx, a)
 		_ = c.call(ctx, "answerCallbackQuery", object{"callback_query_id": b.ID, "text": limit(reply.Text, mostAlert), "show_alert": reply.Refused}, nil) // ignore errors: the message shows the decision, too

@@ -210,7 +210,7 @@ func start(t *testing.T, s *service, p *channeltest.Project) (key string, stop f
 // SPEC N-01, N-02
 func TestDecisions(t *testing.T) {
 	t.Parallel()
-	question := `{"question": "Which?", "options": ["a", "b"]}`
+	question := `{"question": "Which?", "options": ["a", "b", "2"]}`
 	for _, test := range []struct {
 		rule, tool, input string
 		act               func(s *service, key string)

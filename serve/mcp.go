@@ -126,13 +126,7 @@ func (s *Server) mcpHandler() http.Handler {
 		if r.Method == http.MethodGet { // a stream without end, which must not keep the server from stopping
 			ctx, cancel := context.WithCancel(r.Context())
 			defer cancel()
-			go func() { // ends with the request
-				select {
-				case <-s.draining:
-					cancel()
-				case <-ctx.Done():
-				}
-			}()
+			defer context.AfterFunc(s.draining, cancel)()
 			r = r.WithContext(ctx)
 		}
 		inner.ServeHTTP(w, r)
@@ -165,7 +159,7 @@ func (s *Server) ServeMCP(ctx context.Context, in io.ReadCloser, out io.WriteClo
 	if ctx.Err() != nil {
 		err = nil
 	}
-	s.drain.Do(func() { close(s.draining) })
+	s.drain()
 	stop()
 	return errors.Join(err, <-worked)
 }

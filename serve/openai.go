@@ -357,14 +357,14 @@ func (s *Server) finish(ctx context.Context, p *speech, session string, r *api.T
 // stream does nothing any more.
 type openAIStream struct {
 	lock chan struct{} // holds one value while nobody writes
-	out  *eventWriter
+	out  *patientWriter
 	gone bool
 }
 
 // openAIStream starts a stream. It sends comments while the turn is silent. The client must
 // call end.
 func (s *Server) openAIStream(ctx context.Context, q *request, leave context.CancelFunc) (stream *openAIStream, end func()) {
-	out := &eventWriter{patientWriter{w: q.w, control: http.NewResponseController(q.w), each: s.timeouts.event}}
+	out := &patientWriter{w: q.w, control: http.NewResponseController(q.w), each: s.timeouts.event}
 	o := &openAIStream{lock: make(chan struct{}, 1), out: out}
 	o.lock <- struct{}{}
 	q.w.Header().Set("Content-Type", "text/event-stream")
@@ -396,7 +396,10 @@ func (s *Server) openAIStream(ctx context.Context, q *request, leave context.Can
 func (o *openAIStream) write(text string) bool {
 	<-o.lock
 	defer func() { o.lock <- struct{}{} }()
-	o.gone = o.gone || !o.out.write([]byte(text))
+	if !o.gone {
+		_, err := o.out.Write([]byte(text))
+		o.gone = err != nil || o.out.control.Flush() != nil
+	}
 	return !o.gone
 }
 

@@ -172,11 +172,11 @@ func (es *Events) followChanges(ctx context.Context, key followKey, f *follower)
 		}
 		if errors.Is(failure, ErrNotFound) || errors.Is(failure, ErrClosed) || time.Since(since) > followPatience {
 			es.mu.Lock()
-			defer es.mu.Unlock()
 			for _, s := range f.watchers {
 				s.failed <- failure // it has room: each watcher gets one error
 			}
 			es.forgetFollower(key, f) // a new watcher tries again
+			es.mu.Unlock()
 			return
 		}
 		select {

@@ -39,12 +39,12 @@ const takeover = 2 * time.Second
 // SIGTERM nothing of it may be left.
 func child(dir string) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
-	if err := beChild(ctx, dir); err != nil {
+	err := beChild(ctx, dir)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	stop()
 	if err := goleak.Find(); err != nil {
 		fmt.Fprintln(os.Stderr, "a process that has ended leaves goroutines:", err)
 		os.Exit(1)

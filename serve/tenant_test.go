@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,11 +23,11 @@ func (w *world) relabel(session, tenant string) {
 	w.call("admin", "PATCH", "/v1/sessions/"+session, map[string]any{"labels": map[string]string{"tenant": tenant}}, nil)
 }
 
-// labelled creates a session of a tenant.
-func (w *world) labelled(tenant string) string {
+// labelled creates a session of the tenant a.
+func (w *world) labelled() string {
 	w.t.Helper()
 	var s session
-	w.call("admin", "POST", "/v1/sessions", map[string]any{"labels": map[string]string{"tenant": tenant}}, &s)
+	w.call("admin", "POST", "/v1/sessions", map[string]any{"labels": map[string]string{"tenant": "a"}}, &s)
 	return s.ID
 }
 
@@ -38,7 +39,7 @@ func TestLabelsThatChange(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil, strict)
 	w.token("a", map[string]string{"tenant": "a"}, serve.RoleAdmin)
-	lost, kept := w.labelled("a"), w.labelled("a")
+	lost, kept := w.labelled(), w.labelled()
 	approval := w.turn("a", lost, needsApproval).Result.Approvals[0] // the feed knows an approval of it
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -101,7 +102,7 @@ func TestLabelsThatChange(t *testing.T) {
 		w.call("admin", "GET", "/v1/sessions/"+lost, nil, &s)
 		return s.State == "done"
 	})
-	last := w.labelled("a")
+	last := w.labelled()
 	w.turn("a", last, "hello")
 	until(events, last, lost)
 	until(runs, last, lost)
@@ -133,7 +134,7 @@ func TestTenantsSeeNoMachine(t *testing.T) {
 		h.UserDir, userDir = user, user
 	})
 	w.token("a", map[string]string{"tenant": "a"}, serve.RoleAdmin)
-	id := w.labelled("a")
+	id := w.labelled()
 	w.turn("a", id, "call list {}")
 	failed := w.turn("a", id, "fail dial tcp "+secretHost+": open "+w.dir+"/secret.key")
 	if failed.Result.Reason != belay.EndError || failed.Result.Why == "" {
@@ -151,7 +152,7 @@ func TestTenantsSeeNoMachine(t *testing.T) {
 		run = runs.Runs[0].ID
 	}
 	for _, op := range serve.Operations() {
-		if op.Method != "GET" || op.Stream || op.ID == "listMessages" || strings.Contains(op.Path, "{approval}") || strings.Contains(op.Path, "{run}") && run == "" {
+		if op.Method != http.MethodGet || op.Stream || op.ID == "listMessages" || strings.Contains(op.Path, "{approval}") || strings.Contains(op.Path, "{run}") && run == "" {
 			continue
 		}
 		path := fill(op.Path, id, "", run)
@@ -212,7 +213,7 @@ func TestForksOfChildren(t *testing.T) {
 	w := newWorld(t, map[string]string{".belay/agents/helper.md": "---\nname: helper\ndescription: Helps.\n---\nHelp.\n"}, nil)
 	w.token("a", map[string]string{"tenant": "a"}, serve.RoleAdmin)
 	w.token("b", map[string]string{"tenant": "b"}, serve.RoleAdmin)
-	parent := w.labelled("a")
+	parent := w.labelled()
 	w.turn("a", parent, `call invoke_subagent {"name": "helper", "prompt": "hello"}`)
 	var list struct{ Sessions []session }
 	w.call("admin", "GET", "/v1/sessions?children=true", nil, &list)

@@ -100,7 +100,7 @@ func (s *servedHost) close() error {
 }
 
 // store returns the queue of turns.
-func (s *servedHost) store() serve.Store { return s.Store().(serve.Store) }
+func (s *servedHost) store() serve.Store { return s.Store().(serve.Store) } //nolint:ireturn // the host says which
 
 // makeSessions makes sessions with the ids that benchSession returns.
 func (s *servedHost) makeSessions(count int) error {
@@ -523,8 +523,8 @@ func (s *servedHost) list(client *http.Client) error {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	var page struct {
-		Sessions []struct{ ID string } `json:"sessions"`
-		Next     string                `json:"next"`
+		Sessions []json.RawMessage `json:"sessions"`
+		Next     string            `json:"next"`
 	}
 	if err := json.NewDecoder(resp.Body).Decode(&page); err != nil {
 		return err

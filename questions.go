@@ -52,7 +52,7 @@ func (q *questionList) list(ctx context.Context) error {
 		}
 	}
 	more, err := q.approvals(ctx)
-	if err != nil || !more {
+	if err != nil || !more || q.filter.ID != "" { // a call that its tool has parked has no approval
 		return err
 	}
 	for _, id := range slices.Backward(q.parked) {
@@ -70,11 +70,11 @@ func (q *questionList) list(ctx context.Context) error {
 // approvals yields the pending approvals. It reports whether the caller wants more
 // questions.
 func (q *questionList) approvals(ctx context.Context) (bool, error) {
-	filters := []ApprovalFilter{{Pending: true}}
+	filters := []ApprovalFilter{{ID: q.filter.ID, Pending: true}}
 	if q.filter.Session != "" {
 		filters = nil
 		for _, id := range slices.Backward(q.parked) {
-			filters = append(filters, ApprovalFilter{Session: id, Pending: true})
+			filters = append(filters, ApprovalFilter{ID: q.filter.ID, Session: id, Pending: true})
 		}
 	}
 	for _, filter := range filters {

@@ -88,9 +88,10 @@ type TurnStore interface {
 type RequeueStore interface {
 	TurnStore
 	// Requeue makes the open turn of a session due, so that a worker resumes it. Unlike
-	// Wake, it also queues a turn that was not queued before. It uses Session, Agent, Model
-	// and Abort of turn. If Abort is set, the worker that runs the turn aborts it, or the one
-	// that claims it next. Requeue returns ErrNotFound if the session does not exist.
+	// Wake, it also queues a turn that was not queued before. It uses Session, Agent, Model,
+	// Abort and AbortTurn of turn. If Abort is set, the worker that runs the turn AbortTurn
+	// aborts it, or the worker that claims it next. A request for another turn than the open
+	// one has no effect. Requeue returns ErrNotFound if the session does not exist.
 	Requeue(ctx context.Context, turn DueTurn) error
 	// Aborts returns the turns that this store has claimed and should abort.
 	Aborts(ctx context.Context) ([]DueTurn, error)
@@ -112,8 +113,10 @@ type DueTurn struct {
 	// reason of the delay, from Settle.
 	Again time.Time `json:"again,omitzero"`
 	Why   string    `json:"why,omitempty"`
-	// Abort is who asked to abort the turn. It is empty if nobody did. See [RequeueStore].
-	Abort string `json:"abort,omitempty"`
+	// Abort is who asked to abort a turn of the session. It is empty if nobody did. AbortTurn
+	// is the id of that turn. If it is empty, the request is for any turn. See [RequeueStore].
+	Abort     string `json:"abort,omitempty"`
+	AbortTurn string `json:"abort_turn,omitempty"`
 	// Mark changes each time something makes the turn due. [TurnStore.Settle] compares it
 	// to find out whether this happened after the claim.
 	Mark int64 `json:"-"`

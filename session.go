@@ -1,7 +1,6 @@
 package belay
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,10 +103,7 @@ func (s *Session) Abandon(ctx context.Context) (*Turn, error) {
 		if t.session.state.Turn == nil {
 			return t.fail(ErrNoTurn)
 		}
-		if err := t.abandon(); err != nil {
-			return t.fail(err)
-		}
-		return cmp.Or(t.state.Ended, EndAborted)
+		return t.abandonOpen("")
 	})
 }
 

@@ -130,7 +130,7 @@ func (s *Session) copyLabels(ctx context.Context, to string) error {
 	if !ok {
 		return nil
 	}
-	for info, err := range store.Sessions(ctx, SessionFilter{Prefix: s.id}) {
+	for info, err := range store.Sessions(ctx, SessionFilter{ID: s.id}) {
 		switch {
 		case err != nil:
 			return err

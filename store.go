@@ -71,8 +71,13 @@ type ListStore interface {
 
 // SessionFilter selects sessions. A session must match every field that is set.
 type SessionFilter struct {
+	// ID selects the session with exactly this id.
+	ID string
 	// Prefix is the beginning of the ids.
 	Prefix string
+	// Since selects sessions that were changed at this time or later: see
+	// [SessionInfo.Changed].
+	Since time.Time
 	// Open selects sessions with a running or parked turn.
 	Open bool
 	// Labels selects sessions that have all of these labels with these values. No session
@@ -104,6 +109,8 @@ type SessionInfo struct {
 
 // ApprovalFilter selects approvals. An approval must match every field that is set.
 type ApprovalFilter struct {
+	// ID selects the approval with exactly this id.
+	ID      string
 	Session string
 	// Pending selects approvals that are not decided.
 	Pending bool

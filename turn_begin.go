@@ -181,6 +181,9 @@ func (t *turn) useState(state *TurnState) {
 	}
 	t.state = state
 	t.enterStep(state.Step)
+	if t.queue.begun != nil {
+		t.queue.begun(state.ID)
+	}
 }
 
 // enterStep makes step the current step of the turn.

@@ -67,10 +67,6 @@ func (t *turn) store() (err error) {
 		t.write.usage = c.State.Turn.Usage
 	}
 	s.last += int64(len(messages))
-	if now := settledUntil(c.State, s.last); now != s.stored.Load() {
-		s.stored.Store(now)
-		t.agent.events.tellStored(s.id, now)
-	}
 	if c.Amended != nil { // make a new slice: others may still read the old one
 		s.messages = slices.Clone(s.messages)
 		s.messages[len(s.messages)-1] = c.Amended
@@ -82,6 +78,10 @@ func (t *turn) store() (err error) {
 		s.messages = make([]*Message, 0, 4) // a turn with one call has four messages
 	}
 	s.messages = append(s.messages, messages...)
+	if now := settledUntil(c.State, s.last); now != s.stored.Load() {
+		s.stored.Store(now)
+		t.agent.events.tellStored(s.id, t.agent.opts.Name, now, s.messages)
+	}
 	t.request.placed = nil
 	if c.Calls != nil {
 		if s.underway == nil {

@@ -72,7 +72,7 @@ func (t *turn) endInterrupted() EndReason {
 	case open.Parked && !t.hasExpired():
 		return t.fail(ErrParked)
 	default:
-		if err := t.abandon(); err != nil {
+		if err := t.abandon(""); err != nil {
 			return t.fail(err)
 		}
 		t.fireEndPhases(cmp.Or(t.state.Ended, EndAborted))

@@ -275,13 +275,23 @@ func (t *turn) sameQuestion(c *call, a Authorization) bool {
 
 const interrupted = "The process ended during this call, so its result is lost. The call may have run completely, partly or not at all. Find out before you repeat it."
 
-// abandon ends a turn that is open in the store. Its open calls get aborted results.
-func (t *turn) abandon() error {
+// abandonOpen ends the open turn of the session, if it has the id only. An empty id means
+// any turn.
+func (t *turn) abandonOpen(only string) EndReason {
+	if err := t.abandon(only); err != nil {
+		return t.fail(err)
+	}
+	return cmp.Or(t.state.Ended, EndAborted)
+}
+
+// abandon gives aborted results to the open calls of the turn that is open in the store. It
+// returns ErrNoTurn if there is no open turn, or if its id is not only.
+func (t *turn) abandon(only string) error {
 	if err := t.reopen(); err != nil {
 		return err
 	}
 	open := t.session.state.Turn
-	if open == nil {
+	if open == nil || only != "" && open.ID != only {
 		return ErrNoTurn
 	}
 	t.useState(open)

@@ -15,6 +15,7 @@ type turnQueue struct {
 	yield      <-chan struct{}
 	handedOver bool
 	served     bool // RunDue runs the turn, so another process can continue it
+	begun      func(turn string)
 }
 
 // ErrHandedOver says that a turn was stopped so that another process can continue it. Use
@@ -29,6 +30,13 @@ type RunDueOptions struct {
 	// current step. Then RunDue returns ErrHandedOver, and any process can resume the turn.
 	// Defaults to nil: the turn is not handed over.
 	Yield <-chan struct{}
+	// Abort is the id of a turn that somebody wants to abort. If it is the open turn, RunDue
+	// does not resume the turn, but ends it as [Session.Abandon] does. Otherwise Abort has no
+	// effect. Defaults to "": no turn is aborted.
+	Abort string
+	// Begun is called with the id of the turn, before the turn does anything. Defaults to
+	// nil.
+	Begun func(turn string)
 }
 
 // RunDue runs the turn that is due: it resumes the open turn, or begins the oldest queued
@@ -47,9 +55,12 @@ func (s *Session) RunDue(ctx context.Context, opts *RunDueOptions) (*Turn, error
 	end, err := s.take(ctx, func(t *turn) EndReason {
 		taken, t.queue.served = t, true
 		if opts != nil {
-			t.queue.yield = opts.Yield
+			t.queue.yield, t.queue.begun = opts.Yield, opts.Begun
 		}
 		if open := s.state.Turn; open != nil {
+			if opts != nil && opts.Abort == open.ID {
+				return t.abandonOpen(opts.Abort)
+			}
 			if err := t.checkAgentAndModel(s.state.Agent, cmp.Or(open.Model, s.state.Model)); err != nil {
 				return t.leaveToOthers(err)
 			}

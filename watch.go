@@ -194,19 +194,32 @@ func (t *turn) deliver(w *watcher, e *Event) {
 	}
 }
 
-// tellStored tells the watchers of a session which message was stored last.
-func (es *Events) tellStored(session string, message int64) {
+// mostRecent is how many stored messages a watcher gets without reading the store.
+const mostRecent = 8
+
+// tellStored tells the watchers of a session which message was stored last. messages are the
+// last messages of the session, and agent is the agent that stored them. So a watcher in this
+// process need not read them from the store.
+func (es *Events) tellStored(session, agent string, message int64, messages []*Message) {
 	if es.count.Load() == 0 {
 		return
 	}
 	es.mu.Lock()
 	all := es.all
 	es.mu.Unlock()
+	var recent []*Message
 	for _, o := range all {
-		if o.session == session {
-			o.stored.Store(message)
-			o.rouse()
+		if o.session != session {
+			continue
 		}
+		if recent == nil { // a copy, because a part of messages would keep all of them in memory
+			recent = slices.Clone(messages[max(0, len(messages)-mostRecent):])
+		}
+		o.mu.Lock()
+		o.recent, o.by = recent, agent
+		o.mu.Unlock()
+		o.stored.Store(message)
+		o.rouse()
 	}
 }
 
@@ -223,6 +236,8 @@ type watcher struct {
 	follows  bool          // it wants the events of other processes; Events.mu guards it
 
 	mu      sync.Mutex
+	recent  []*Message // the last messages of the session, and the agent: see tellStored
+	by      string
 	waiting []Event
 	missed  int
 	room    chan struct{} // closed when take empties the buffer; nil if no turn waits for room
@@ -247,6 +262,28 @@ func (w *watcher) put(e *Event, force bool) (room <-chan struct{}) {
 	w.waiting = append(w.waiting, *e)
 	w.rouse()
 	return nil
+}
+
+// between returns the messages from the number first to the number last, and the agent that
+// stored them, if tellStored has passed all of them.
+func (w *watcher) between(first, last int64) (messages []*Message, agent string) {
+	w.mu.Lock()
+	recent, agent := w.recent, w.by
+	w.mu.Unlock()
+	for i, m := range recent {
+		if m.Seq != first {
+			continue
+		}
+		for j, m := range recent[i:] {
+			if m.Seq != first+int64(j) { // after a compaction, the summary comes before older messages
+				return nil, ""
+			}
+			if m.Seq == last {
+				return recent[i : i+j+1], agent
+			}
+		}
+	}
+	return nil, ""
 }
 
 // miss adds to the number of events that were lost.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +21,7 @@ type Events struct {
 	all     []*watcher
 	running map[string]int // how many turns run in this process, by session; only if shared
 	share   *sharing       // the running call of Share, or nil
+	follows map[followKey]*follower
 }
 
 // NewEvents returns an Events for several agents.
@@ -79,45 +82,107 @@ const (
 	followPause    = 250 * time.Millisecond
 )
 
-// follow wakes the watcher when any process changes the session in the store. The returned
-// function ends it.
+// followKey identifies a session that is followed.
+type followKey struct {
+	store   TurnStore
+	session string
+}
+
+// follower follows the changes of a session in the store, for all its watchers. Events.mu
+// guards its fields.
+type follower struct {
+	watchers []*storedWatch
+	cancel   context.CancelFunc
+	done     chan struct{} // closed when its goroutine has ended
+}
+
+// follow wakes the watcher when any process changes the session in the store. The watchers of
+// a session share one goroutine. The returned function ends it.
 func (s *storedWatch) follow(store TurnStore, w *watcher) (stop func()) {
-	ctx, cancel := context.WithCancel(s.ctx)
+	es := s.source
 	s.failed = make(chan error, 1)
-	stopFollowing := s.source.addFollower(w)
-	var following sync.WaitGroup
-	following.Go(func() { // ends when stop is called, or with an error
-		var since time.Time // when the store became unreachable; zero: it is reachable
-		for {
-			var failure error
-			for _, err := range store.Changes(ctx, s.session) {
-				if failure = err; err != nil {
-					break
-				}
-				since = time.Time{}
-				w.changed.Store(true)
-				w.rouse()
+	stopFollowing := es.addFollower(w)
+	key := followKey{store, s.session}
+	shared := reflect.TypeOf(store).Comparable()
+	es.mu.Lock()
+	f := (*follower)(nil)
+	if shared {
+		f = es.follows[key]
+	}
+	if f == nil {
+		ctx, cancel := context.WithCancel(context.WithoutCancel(s.ctx))
+		f = &follower{cancel: cancel, done: make(chan struct{})}
+		if shared {
+			if es.follows == nil {
+				es.follows = make(map[followKey]*follower)
 			}
-			if ctx.Err() != nil {
-				return
-			}
-			if since.IsZero() {
-				since = time.Now()
-			}
-			if errors.Is(failure, ErrNotFound) || errors.Is(failure, ErrClosed) || time.Since(since) > followPatience {
-				s.failed <- failure
-				return
-			}
-			select {
-			case <-time.After(followPause):
-			case <-ctx.Done():
-				return
-			}
+			es.follows[key] = f
 		}
-	})
+		go es.followChanges(ctx, key, f) // ends when its last watcher leaves, or with an error
+	}
+	f.watchers = append(f.watchers, s)
+	es.mu.Unlock()
 	return func() {
-		cancel()
 		stopFollowing()
-		following.Wait()
+		es.mu.Lock()
+		f.watchers = slices.DeleteFunc(f.watchers, func(o *storedWatch) bool { return o == s })
+		last := len(f.watchers) == 0
+		if last {
+			es.forgetFollower(key, f)
+		}
+		es.mu.Unlock()
+		if last {
+			f.cancel()
+			<-f.done
+		}
+	}
+}
+
+// forgetFollower makes the next watcher start another follower. The caller holds es.mu.
+func (es *Events) forgetFollower(key followKey, f *follower) {
+	if es.follows != nil && reflect.TypeOf(key.store).Comparable() && es.follows[key] == f {
+		delete(es.follows, key)
+	}
+}
+
+// followChanges wakes the watchers of a follower after each change. If the session is deleted,
+// or the store is unreachable for followPatience, it gives them the error and ends.
+func (es *Events) followChanges(ctx context.Context, key followKey, f *follower) {
+	defer close(f.done)
+	var since time.Time // when the store became unreachable; zero: it is reachable
+	for {
+		var failure error
+		for _, err := range key.store.Changes(ctx, key.session) {
+			if failure = err; err != nil {
+				break
+			}
+			since = time.Time{}
+			es.mu.Lock()
+			for _, s := range f.watchers {
+				s.watcher.changed.Store(true)
+				s.watcher.rouse()
+			}
+			es.mu.Unlock()
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if since.IsZero() {
+			since = time.Now()
+		}
+		if errors.Is(failure, ErrNotFound) || errors.Is(failure, ErrClosed) || time.Since(since) > followPatience {
+			es.mu.Lock()
+			for _, s := range f.watchers {
+				s.failed <- failure // it has room: each watcher gets one error
+			}
+			es.forgetFollower(key, f) // a new watcher tries again
+			es.mu.Unlock()
+			return
+		}
+		select {
+		case <-time.After(followPause):
+		case <-ctx.Done():
+			return
+		}
 	}
 }

@@ -74,7 +74,7 @@ func (es *Events) watchStored(ctx context.Context, a *Agent, store Store, last <
 	return func(yield func(Event, error) bool) {
 		defer stop()
 		defer es.remove(w)
-		s := &storedWatch{source: es, store: store, session: opts.Session, at: at, ctx: ctx, yield: yield}
+		s := &storedWatch{source: es, watcher: w, store: store, session: opts.Session, at: at, ctx: ctx, yield: yield}
 		if a != nil {
 			s.agent = a.opts.Name
 		} else if turns, ok := store.(TurnStore); ok {
@@ -89,6 +89,7 @@ func (es *Events) watchStored(ctx context.Context, a *Agent, store Store, last <
 // storedWatch is one call of watchStored.
 type storedWatch struct {
 	source  *Events
+	watcher *watcher
 	store   Store
 	agent   string // the name in events of stored messages
 	session string
@@ -110,6 +111,9 @@ func (s *storedWatch) run(w *watcher, last <-chan struct{}) error {
 		// were emitted before the change was stored, and the end of a turn that runs here.
 		changed := w.changed.Swap(false)
 		elsewhere := changed && !s.source.runs(s.session)
+		if !elsewhere && s.failed != nil { // the turn that runs here says what it stores
+			changed = false
+		}
 		events, missed := w.take()
 		if err := s.passAll(events, missed); err != nil || s.left {
 			return err
@@ -255,7 +259,7 @@ func (s *storedWatch) info() (*SessionInfo, error) {
 	if !ok {
 		return nil, nil
 	}
-	for info, err := range store.Sessions(s.ctx, SessionFilter{Prefix: s.session}) {
+	for info, err := range store.Sessions(s.ctx, SessionFilter{ID: s.session}) {
 		if err != nil {
 			return nil, err
 		}
@@ -279,7 +283,8 @@ func settledUntil(state *SessionState, last int64) int64 {
 // number until.
 func (s *storedWatch) fill(until int64) error {
 	var calls map[string]*CallPart // the calls of the last response
-	for m, err := range s.store.Read(s.ctx, s.session, max(s.at.message-1, 0)) {
+	messages, recent := s.read(max(s.at.message, 1), until)
+	for m, err := range messages {
 		if errors.Is(err, ErrNotFound) {
 			return nil // the first turn of the session has not begun
 		}
@@ -289,7 +294,9 @@ func (s *storedWatch) fill(until int64) error {
 		if m.Seq > until {
 			return nil
 		}
-		if err := s.enterTurn(m.Turn); err != nil {
+		if recent {
+			s.turn = m.Turn // read has set the agent
+		} else if err := s.enterTurn(m.Turn); err != nil {
 			return err
 		}
 		events := s.events(m, calls)
@@ -308,6 +315,25 @@ func (s *storedWatch) fill(until int64) error {
 		s.at = position{message: m.Seq}
 	}
 	return nil
+}
+
+// read returns the stored messages from the number first on. It reads the store only if this
+// process has not just stored all messages up to the number last: see tellStored.
+func (s *storedWatch) read(first, last int64) (messages iter.Seq2[*Message, error], recent bool) {
+	stored, agent := s.watcher.between(first, last)
+	if stored == nil {
+		return s.store.Read(s.ctx, s.session, first-1), false
+	}
+	if s.failed != nil { // all agents are watched
+		s.agent = agent
+	}
+	return func(yield func(*Message, error) bool) {
+		for _, m := range stored {
+			if !yield(m, nil) {
+				return
+			}
+		}
+	}, true
 }
 
 // enterTurn notes the turn of the next message. If all agents are watched, it reads which

@@ -321,7 +321,7 @@ func TestAbort(t *testing.T) {
 	for name, request := range map[string]func(t *testing.T, w *engine.Worker, store belay.RequeueStore){
 		"in the same process": func(t *testing.T, w *engine.Worker, _ belay.RequeueStore) {
 			t.Helper()
-			if w.Abort("nobody", errors.New("x")) || !w.Abort("s", errors.New("aborted by ann")) {
+			if w.Abort("nobody", "", errors.New("x")) || w.Abort("s", "another turn", errors.New("x")) || !w.Abort("s", "", errors.New("aborted by ann")) {
 				t.Error("the worker does not know which turns it runs")
 			}
 		},
@@ -405,5 +405,75 @@ func TestAbortParked(t *testing.T) {
 	stop()
 	if err := <-ran; err != nil {
 		t.Error(err)
+	}
+}
+
+// A request to abort a turn that has ended in the meantime does not abort the next turn. It
+// comes before the next turn is claimed, or while that turn runs.
+//
+// SPEC V-02
+func TestAbortComesTooLate(t *testing.T) {
+	t.Parallel()
+	for name, running := range map[string]bool{"before the next turn is claimed": false, "while the next turn runs": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := newFile(t)
+			here, there := openFile(t, path), openFile(t, path)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			asked, gate := make(chan struct{}, 10), make(chan struct{})
+			agent := newAgent(t, model{asked: func(ctx context.Context, task string) {
+				if asked <- struct{}{}; task != "second" {
+					return
+				}
+				select {
+				case <-gate:
+				case <-ctx.Done():
+				}
+			}}, belay.Options{Store: here})
+			first, err := agent.Session("s").Turn(ctx, "first")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := agent.Session("s").Close(ctx); err != nil {
+				t.Fatal(err)
+			}
+			<-asked
+			late := func() {
+				if err := there.Requeue(ctx, belay.DueTurn{Session: "s", Agent: "main", Abort: "ann", AbortTurn: first.ID}); err != nil {
+					t.Error(err)
+				}
+			}
+			if _, err := agent.Session("s").Submit(ctx, "second"); err != nil {
+				t.Fatal(err)
+			}
+			if !running {
+				late()
+			}
+			taken := make(chan engine.Taken, 10)
+			worker, err := engine.New(here, engine.Of(agent), &engine.Options{Told: func(one engine.Taken) { taken <- one }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			working, stop := context.WithCancel(ctx)
+			ran := make(chan error, 1)
+			go func() { ran <- worker.Run(working) }()
+			<-asked
+			if running {
+				late()
+			}
+			if worker.Abort("s", first.ID, errors.New("aborted by ann")) {
+				t.Error("the worker aborts the turn that has ended")
+			}
+			engine.LookForAborts(ctx, worker)
+			close(gate)
+			if one := <-taken; one.Err != nil || one.Turn == nil || one.Turn.Reason != belay.EndTurn {
+				t.Errorf("the next turn ended with %+v, %v, want it done", one.Turn, one.Err)
+			}
+			stop()
+			if err := <-ran; err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

@@ -58,7 +58,7 @@ type Worker struct {
 	room    *room
 
 	mu     sync.Mutex
-	aborts map[string]context.CancelCauseFunc // ends the running turns, by session
+	aborts map[string]*runningTurn // the running turns, by session
 }
 
 // New returns a worker for a store and its agents.
@@ -202,13 +202,14 @@ func (w *Worker) tell(taken Taken) {
 func (w *Worker) take(ctx context.Context, yield <-chan struct{}, due belay.DueTurn, agent *belay.Agent) {
 	taken := Taken{DueTurn: due}
 	s := agent.Session(due.Session)
-	if due.Abort != "" { // somebody asked for it before this worker claimed the turn
+	if due.Abort != "" && due.AbortTurn == "" { // the request is for any turn
 		taken.Turn, taken.Err = s.Abandon(ctx)
 	} else {
 		running, abort := context.WithCancelCause(ctx)
-		w.setAbort(due.Session, abort)
-		taken.Turn, taken.Err = s.RunDue(running, &belay.RunDueOptions{Yield: yield})
-		w.setAbort(due.Session, nil)
+		current := &runningTurn{abort: abort}
+		w.setRunning(due.Session, current)
+		taken.Turn, taken.Err = s.RunDue(running, &belay.RunDueOptions{Yield: yield, Abort: due.AbortTurn, Begun: func(turn string) { w.setTurn(current, turn) }})
+		w.setRunning(due.Session, nil)
 		abort(nil)
 	}
 	if err := s.Close(context.WithoutCancel(ctx)); err != nil {
@@ -222,28 +223,44 @@ func (w *Worker) take(ctx context.Context, yield <-chan struct{}, due belay.DueT
 	w.tell(taken)
 }
 
-func (w *Worker) setAbort(session string, abort context.CancelCauseFunc) {
+// runningTurn is a turn that this worker runs.
+type runningTurn struct {
+	turn  string // its id; empty until the turn has begun
+	abort context.CancelCauseFunc
+}
+
+// setRunning notes which turn of a session runs, or nil if none does.
+func (w *Worker) setRunning(session string, current *runningTurn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.aborts == nil {
-		w.aborts = make(map[string]context.CancelCauseFunc)
+		w.aborts = make(map[string]*runningTurn)
 	}
-	if w.aborts[session] = abort; abort == nil {
+	if w.aborts[session] = current; current == nil {
 		delete(w.aborts, session)
 	}
 }
 
-// Abort aborts the turn of a session, if this worker runs it. The turn ends with the reason
-// aborted, and because says why. Abort reports whether this worker runs the turn. It does not
-// wait for the end of the turn.
-func (w *Worker) Abort(session string, because error) bool {
+// setTurn notes the id of a turn that begins.
+func (w *Worker) setTurn(current *runningTurn, turn string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	abort := w.aborts[session]
-	if abort != nil {
-		abort(because)
+	current.turn = turn
+}
+
+// Abort aborts the turn of a session that has the id turn, if this worker runs it. An empty
+// id means any turn of the session. The turn ends with the reason aborted, and because says
+// why. Abort reports whether this worker runs the turn. It does not wait for the end of the
+// turn.
+func (w *Worker) Abort(session, turn string, because error) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	current := w.aborts[session]
+	if current == nil || turn != "" && current.turn != turn {
+		return false
 	}
-	return abort != nil
+	current.abort(because)
+	return true
 }
 
 // abortPoll is how often a worker looks for requests to abort its turns.
@@ -259,13 +276,18 @@ func (w *Worker) passAborts(ctx context.Context, store belay.RequeueStore) {
 		if idle {
 			continue // a worker without turns asks nothing of the store
 		}
-		turns, err := store.Aborts(ctx)
-		if err != nil && ctx.Err() == nil {
-			w.opts.Logger.WarnContext(ctx, "cannot read which turns to abort: retrying", "error", err)
-		}
-		for i := range turns {
-			w.Abort(turns[i].Session, fmt.Errorf("aborted by %s", turns[i].Abort))
-		}
+		w.passAbortsOnce(ctx, store)
+	}
+}
+
+// passAbortsOnce reads the requests once.
+func (w *Worker) passAbortsOnce(ctx context.Context, store belay.RequeueStore) {
+	turns, err := store.Aborts(ctx)
+	if err != nil && ctx.Err() == nil {
+		w.opts.Logger.WarnContext(ctx, "cannot read which turns to abort: retrying", "error", err)
+	}
+	for i := range turns {
+		w.Abort(turns[i].Session, turns[i].AbortTurn, fmt.Errorf("aborted by %s", turns[i].Abort))
 	}
 }
 

@@ -87,23 +87,15 @@ type approvalIn struct {
 	Approval string `json:"approval" in:"path" required:"true" jsonschema:"the id of the approval"`
 }
 
-// approval finds an approval that the token may see. Pending approvals are few and come
-// first.
+// approval finds an approval that the token may see.
 func (s *Server) approval(ctx context.Context, q *request, id string) (belay.Approval, error) {
-	for _, filter := range []belay.ApprovalFilter{{Pending: true}, {}} {
-		for a, err := range s.store.Approvals(ctx, filter) {
-			if err != nil {
-				return a, err
-			}
-			if a.ID != id {
-				continue
-			}
-			if ok, err := s.visible(q).sees(ctx, a.Session); err != nil || !ok {
-				if err == nil {
-					err = notFound("approval", id)
-				}
-				return belay.Approval{}, err
-			}
+	for a, err := range s.store.Approvals(ctx, belay.ApprovalFilter{ID: id}) {
+		if err != nil {
+			return a, err
+		}
+		if ok, err := s.visible(q).sees(ctx, a.Session); err != nil {
+			return belay.Approval{}, err
+		} else if ok {
 			return a, nil
 		}
 	}

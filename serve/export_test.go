@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/belay-run/belay/internal/typeschema"
 )
@@ -58,3 +59,29 @@ const MostLogins = mostLogins
 
 // LimitListener is limitListener.
 var LimitListener = limitListener
+
+// SetTimeouts changes how long slow clients may take. Call it before Serve.
+func (s *Server) SetTimeouts(header, body, event time.Duration) {
+	s.timeouts = timeouts{header: header, body: body, event: event}
+}
+
+// Client returns the address of the client of a request.
+func (s *Server) Client(r *http.Request) string { return s.client(r) }
+
+// IsClean is isClean.
+var IsClean = isClean
+
+// SetTrustProxy makes a server read X-Forwarded-For.
+func (s *Server) SetTrustProxy() { s.opts.TrustProxy = true }
+
+// ValidPosition reports whether a stream of a session can begin at a position.
+func ValidPosition(text string) bool { return validPosition.MatchString(text) }
+
+// PartSize is partSize.
+const PartSize = partSize
+
+// WriteEvent writes a text as a stream does. A client may take the given time for each part.
+func WriteEvent(w http.ResponseWriter, each time.Duration, text string) bool {
+	out := &eventWriter{patientWriter: patientWriter{w: w, control: http.NewResponseController(w), each: each}}
+	return out.write([]byte(text))
+}

@@ -68,8 +68,7 @@ type feed struct {
 type feedReader struct {
 	*feed
 
-	seen    map[string]string            // the last state of each session
-	labels  map[string]map[string]string // of each session
+	seen    map[string]string // the last state of each session
 	pending map[string]belay.Approval
 	read    time.Time // the last time the store was read
 	ready   chan struct{}
@@ -104,7 +103,7 @@ func allEvents(ctx context.Context, s *Server, q *request, in *allEventsIn) erro
 		}
 		since = time.UnixMilli(n).Add(-feedOverlap)
 	}
-	return s.streamEvents(ctx, q, func(ctx context.Context, send func(frame) bool) error {
+	return s.streamEvents(ctx, q, "", func(ctx context.Context, send func(frame) bool) error {
 		f := &follower{token: q.token, events: make(chan frame, mostWaiting)}
 		ready := s.feed.follow(f)
 		defer s.feed.leave(f)
@@ -140,22 +139,26 @@ func allEvents(ctx context.Context, s *Server, q *request, in *allEventsIn) erro
 // snapshot reads what is open, and what changed since a time.
 func (s *Server) snapshot(ctx context.Context, q *request, since time.Time) (snapshot, error) {
 	out := snapshot{Sessions: []feedEvent{}, Approvals: []belay.Approval{}}
-	filter := belay.SessionFilter{Labels: q.token.Labels, Open: since.IsZero()}
-	for info, err := range s.store.Sessions(ctx, filter) {
-		if err != nil {
-			return out, err
+	filters := []belay.SessionFilter{{Labels: q.token.Labels, Open: true}}
+	if !since.IsZero() {
+		filters = append(filters, belay.SessionFilter{Labels: q.token.Labels, Since: since})
+	}
+	known := make(map[string]bool)
+	for _, filter := range filters {
+		for info, err := range s.pages(ctx, filter, mostSnapshot+1) {
+			if err != nil {
+				return out, err
+			}
+			if inspect.IsChild(info.ID) || known[info.ID] {
+				continue
+			}
+			if len(out.Sessions) == mostSnapshot {
+				out.Truncated = true
+				break
+			}
+			known[info.ID] = true
+			out.Sessions = append(out.Sessions, feedEventOf(&info, q.token))
 		}
-		if !since.IsZero() && info.Changed.Before(since) && info.State.Turn == nil {
-			continue
-		}
-		if inspect.IsChild(info.ID) {
-			continue
-		}
-		if len(out.Sessions) == mostSnapshot {
-			out.Truncated = true
-			break
-		}
-		out.Sessions = append(out.Sessions, feedEventOf(&info))
 	}
 	seen := s.visible(q)
 	for a, err := range s.store.Approvals(ctx, belay.ApprovalFilter{Pending: true}) {
@@ -171,8 +174,8 @@ func (s *Server) snapshot(ctx context.Context, q *request, since time.Time) (sna
 	return out, nil
 }
 
-// feedEventOf describes the present state of a session.
-func feedEventOf(info *belay.SessionInfo) feedEvent {
+// feedEventOf describes the present state of a session for a token.
+func feedEventOf(info *belay.SessionInfo, token *Token) feedEvent {
 	e := feedEvent{Session: info.ID, Title: info.Title, Agent: info.State.Agent, State: inspect.StateOf(*info), Time: info.Changed}
 	if open := info.State.Turn; open != nil {
 		if e.Turn = open.ID; open.Parked {
@@ -181,7 +184,7 @@ func feedEventOf(info *belay.SessionInfo) feedEvent {
 		return e
 	}
 	if e.Reason = info.State.Last; info.State.Ending != nil {
-		e.By, e.Why = info.State.Ending.By, info.State.Ending.Why
+		e.By, e.Why = info.State.Ending.By, token.why(info.State.Last, info.State.Ending.Why)
 	}
 	return e
 }
@@ -197,7 +200,7 @@ func (f *feed) follow(one *follower) <-chan struct{} {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	f.stop, f.ready = cancel, make(chan struct{})
-	go (&feedReader{feed: f, labels: make(map[string]map[string]string), ready: f.ready}).run(ctx) // ends when the last client leaves
+	go (&feedReader{feed: f, ready: f.ready}).run(ctx) // ends when the last client leaves
 	return f.ready
 }
 
@@ -237,8 +240,14 @@ func (f *feedReader) run(ctx context.Context) {
 	tick := time.NewTicker(feedPoll)
 	defer tick.Stop()
 	for {
+		began := time.Now()
 		if err := f.poll(ctx); err != nil && ctx.Err() == nil {
 			f.s.log.WarnContext(ctx, "cannot read what changed: retrying", "error", err)
+		}
+		select { // many turns must not make the feed read all the time
+		case <-time.After(min(4*time.Since(began), feedPoll)):
+		case <-ctx.Done():
+			return
 		}
 		select {
 		case <-tick.C:
@@ -257,15 +266,15 @@ func (f *feedReader) poll(ctx context.Context) error {
 	first := f.read.IsZero()
 	if first || len(f.seen) > mostSeen { // a forgotten session that changes counts as new
 		f.seen = make(map[string]string)
-		clear(f.labels)
+	}
+	filter := belay.SessionFilter{Limit: mostSnapshot}
+	if !first {
+		filter = belay.SessionFilter{Since: f.read.Add(-feedOverlap)}
 	}
 	var changed []belay.SessionInfo
-	for info, err := range f.s.store.Sessions(ctx, belay.SessionFilter{}) {
+	for info, err := range f.s.store.Sessions(ctx, filter) {
 		if err != nil {
 			return err
-		}
-		if info.Changed.Before(f.read.Add(-feedOverlap)) || first && len(changed) >= mostSnapshot {
-			break // the last changed sessions come first
 		}
 		if !inspect.IsChild(info.ID) {
 			changed = append(changed, info)
@@ -285,7 +294,6 @@ func (f *feedReader) poll(ctx context.Context) error {
 
 // session sends an event if the turn of a session has begun or ended.
 func (f *feedReader) session(info *belay.SessionInfo, first bool, now time.Time) {
-	f.labels[info.ID] = info.Labels
 	state := strconv.Itoa(info.State.Turns) + " " + string(info.State.Last)
 	kind := "turn_end"
 	if open := info.State.Turn; open != nil {
@@ -299,7 +307,9 @@ func (f *feedReader) session(info *belay.SessionInfo, first bool, now time.Time)
 	if first || before == state || !known && info.State.Turns == 0 {
 		return
 	}
-	f.send(info.Labels, frame{id: feedID(now), event: kind, data: feedEventOf(info)})
+	f.send(info.Labels, func(token *Token) frame {
+		return frame{id: feedID(now), event: kind, data: feedEventOf(info, token)}
+	})
 }
 
 // approvals sends events for approvals that were requested or decided.
@@ -320,13 +330,11 @@ func (f *feedReader) approvals(ctx context.Context, first bool, now time.Time) e
 		if _, still := pending[id]; still {
 			continue
 		}
-		for decided, err := range f.s.store.Approvals(ctx, belay.ApprovalFilter{Session: a.Session}) {
+		for decided, err := range f.s.store.Approvals(ctx, belay.ApprovalFilter{ID: id}) {
 			if err != nil {
 				return err
 			}
-			if decided.ID == id {
-				a = decided
-			}
+			a = decided
 		}
 		if err := f.sendApproval(ctx, "approval_decided", a, now); err != nil {
 			return err
@@ -336,23 +344,20 @@ func (f *feedReader) approvals(ctx context.Context, first bool, now time.Time) e
 	return nil
 }
 
+// sendApproval reads the labels of the session each time, because somebody can change them.
 func (f *feedReader) sendApproval(ctx context.Context, kind string, a belay.Approval, now time.Time) error {
-	root := inspect.ParentOf(a.Session)
-	labels, known := f.labels[root]
-	if !known {
-		info, _, err := inspect.FindSession(ctx, f.s.store, root)
-		if err != nil {
-			return err
-		}
-		labels = info.Labels
-		f.labels[root] = labels
+	info, _, err := inspect.FindSession(ctx, f.s.store, inspect.ParentOf(a.Session))
+	if err != nil {
+		return err
 	}
-	f.send(labels, frame{id: feedID(now), event: kind, data: feedEvent{Session: a.Session, Turn: a.Turn, Time: now, Approval: &a}})
+	f.send(info.Labels, func(*Token) frame {
+		return frame{id: feedID(now), event: kind, data: feedEvent{Session: a.Session, Turn: a.Turn, Time: now, Approval: &a}}
+	})
 	return nil
 }
 
 // send gives an event to the clients that may see it. It never waits for a client.
-func (f *feed) send(labels map[string]string, e frame) {
+func (f *feed) send(labels map[string]string, e func(*Token) frame) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for one := range f.followers {
@@ -360,7 +365,7 @@ func (f *feed) send(labels map[string]string, e frame) {
 			continue
 		}
 		select {
-		case one.events <- e:
+		case one.events <- e(one.token):
 		default:
 			one.missed++
 		}

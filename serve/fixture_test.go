@@ -47,6 +47,7 @@ const patience = 3 * time.Minute
 //	call TOOL INPUT    calls a tool, one in each step
 //	talk N             sends N deltas
 //	block              waits until the test closes gate
+//	fail TEXT          fails with this error
 //	chatter            sends a delta every 10 ms until the test closes gate
 //	anything else      is repeated
 type model struct {
@@ -73,6 +74,10 @@ func (m *model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.
 		for line := range strings.Lines(task) {
 			line = strings.TrimSpace(line)
 			tool, isCall := strings.CutPrefix(line, "call ")
+			if why, ok := strings.CutPrefix(line, "fail "); ok {
+				yield(belay.Chunk{}, errors.New(why))
+				return
+			}
 			if talk, ok := strings.CutPrefix(line, "talk "); ok {
 				count, err := strconv.Atoi(talk)
 				if err != nil {

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -28,13 +29,15 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	inner := cross.Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
-		_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // ignore errors: tests use writers without deadlines
-		_ = control.SetWriteDeadline(time.Now().Add(bodyTimeout))
-		for name, value := range headers {
-			w.Header().Set(name, value)
-		}
+		_ = control.SetReadDeadline(time.Now().Add(s.timeouts.body)) // ignore errors: tests use writers without deadlines
+		_ = control.SetWriteDeadline(time.Now().Add(s.timeouts.body))
+		maps.Copy(w.Header(), headers)
 		if !s.knownHost(r.Host) {
 			problem(http.StatusMisdirectedRequest, codes.RequestHost, "the server does not have the name %q: add it with --host", hostName(r.Host)).send(w)
+			return
+		}
+		if !isClean(r.URL.EscapedPath()) {
+			notFound("resource", r.URL.Path).send(w)
 			return
 		}
 		inner.ServeHTTP(w, r)
@@ -43,10 +46,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 
 // hostName returns a host without its port.
 func hostName(host string) string {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+	return strings.ToLower(strings.TrimSuffix(strings.Trim(hostOnly(host), "[]"), "."))
 }
 
 // knownHost reports whether the server has this name. An attacker who lets his own name
@@ -83,17 +83,23 @@ func (s *Server) authenticate(r *http.Request) (*Token, *Problem) {
 
 // client returns the address of the client.
 func (s *Server) client(r *http.Request) string {
-	if s.opts.TrustProxy {
-		hops := strings.Split(r.Header.Get("X-Forwarded-For"), ",")
-		if last := strings.TrimSpace(hops[len(hops)-1]); last != "" { // the last hop is what our own proxy has seen
-			return last
+	if lines := r.Header.Values("X-Forwarded-For"); s.opts.TrustProxy && len(lines) > 0 {
+		// A client can send values and whole lines of its own. Our proxy adds the last value.
+		last := lines[len(lines)-1]
+		last = strings.TrimSpace(last[strings.LastIndexByte(last, ',')+1:])
+		if addr, err := netip.ParseAddr(strings.Trim(hostOnly(last), "[]")); err == nil {
+			return addr.Unmap().String()
 		}
 	}
-	name, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
+	return hostOnly(r.RemoteAddr)
+}
+
+// hostOnly returns an address without its port, if it has one.
+func hostOnly(addr string) string {
+	if host, _, err := net.SplitHostPort(addr); err == nil {
+		return host
 	}
-	return name
+	return addr
 }
 
 // failedLogins counts requests with unknown tokens, by address.

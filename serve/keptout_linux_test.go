@@ -76,13 +76,18 @@ func TestAgentsAreKeptOut(t *testing.T) {
 				"overwrite the store":                  fmt.Sprintf(`call write {"path": %q, "content": "x"}`, store),
 				"overwrite the store with a command":   shell("echo x > " + store),
 				"decide in the store with a program":   shell("sqlite3 " + store + " \"UPDATE approvals SET decided = 1\""),
+				"list the sockets of live events":      shell("ls " + store + "-live && echo the sockets are visible"),
+				"forge a live event":                   shell("for s in " + store + "-live/*; do printf 'x events {\"session\":\"" + victim + "\",\"events\":[]}' | nc -w1 -uU $s && echo the socket took it; done; true"),
+				"forge a live event with a program":    shell("python3 -c 'import socket,glob\nfor p in glob.glob(\"" + store + "-live/*\"):\n  socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b\"x watch []\", p); print(\"the socket took it\")'"),
+				"remove the sockets of live events":    shell("rm -rf " + store + "-live"),
 				"decide with the command line":         shell("belay approvals answer " + approval + " yes"),
 				"make a token with the command line":   shell("belay token create mine --role admin"),
 				"replace the directory of the tokens":  shell("mv " + dir + " " + dir + ".old && mkdir " + dir),
 				"remove the directory of the tokens":   shell("rm -rf " + dir),
 				"write through the directory settings": shell("cd " + filepath.Dir(dir) + " && echo '" + forged + "' > tokens/forged.json"),
 			}
-			if sandbox.Find(t.Context(), nil).Kind() == sandbox.None { // the floor alone does not understand every command
+			confined := sandbox.Find(t.Context(), nil).Kind() != sandbox.None
+			if !confined { // the floor alone does not understand every command
 				delete(attempts, "print the token through a variable")
 			}
 			for what, task := range attempts {
@@ -92,6 +97,11 @@ func TestAgentsAreKeptOut(t *testing.T) {
 				for name, secret := range map[string]string{"local token": local, "admin token": w.secret["admin"], "token in the environment": secretInEnvironment} {
 					if strings.Contains(said, secret) {
 						t.Errorf("%s: the agent has the %s", what, name)
+					}
+				}
+				for _, word := range []string{"\\nthe sockets are visible", "the socket took it\\n"} {
+					if strings.Contains(said, word) && confined {
+						t.Errorf("%s: the agent reaches the sockets of live events: %s", what, said)
 					}
 				}
 				if strings.Contains(said, `\"approvals\":`) {

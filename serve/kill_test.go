@@ -2,57 +2,123 @@ package serve_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 
+	"github.com/belay-run/belay/engine"
 	"github.com/belay-run/belay/host"
 	"github.com/belay-run/belay/serve"
+	"github.com/belay-run/belay/store/postgres"
 )
 
-// childDir and childAddr tell this test program to be a server.
+// These variables tell this test program to be a server, or a worker if it has no address.
+// Without childDSN the store is the file of the project.
 const (
 	childDir  = "SERVE_TEST_DIR"
 	childAddr = "SERVE_TEST_ADDR"
+	childDSN  = "SERVE_TEST_DSN"
 )
 
-// child serves a project until it is killed.
+// takeover is how soon other processes take over the turns of a killed one.
+const takeover = 2 * time.Second
+
+// child serves a project, or runs its turns, until it is killed or gets SIGTERM. After
+// SIGTERM nothing of it may be left.
 func child(dir string) {
-	ctx := context.Background()
-	fail := func(err error) {
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	err := beChild(ctx, dir)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
-	gate := make(chan struct{})
-	close(gate)
-	h, err := host.Open(ctx, &host.Options{Dir: dir, UserDir: filepath.Join(dir, "user"), Environ: []string{}, Model: &model{gate: gate}, NoJobs: true})
-	fail(err)
-	server, err := serve.New(h, &serve.Options{Tokens: serve.OpenTokens(filepath.Join(dir, "user", "belay", "tokens")), Workers: 4})
-	fail(err)
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", os.Getenv(childAddr))
-	fail(err)
-	fail(server.Serve(ctx, listener))
+	if err := goleak.Find(); err != nil {
+		fmt.Fprintln(os.Stderr, "a process that has ended leaves goroutines:", err)
+		os.Exit(1)
+	}
 }
 
-// startChild starts a server process, and waits until it is ready.
-func startChild(t *testing.T, dir, addr string) *exec.Cmd {
+func beChild(ctx context.Context, dir string) (err error) {
+	gate := make(chan struct{})
+	close(gate)
+	opts := &host.Options{Dir: dir, UserDir: filepath.Join(dir, "user"), Environ: []string{}, Model: &model{gate: gate}, NoJobs: true}
+	if dsn := os.Getenv(childDSN); dsn != "" {
+		store, err := postgres.Open(ctx, dsn, &postgres.Options{Takeover: takeover, MaxConns: 8})
+		if err != nil {
+			return err
+		}
+		defer func() { _ = store.Close() }()
+		opts.Store = store
+		opts.Settings = append(opts.Settings, host.Setting{Path: "mode", Value: "strict"})
+	}
+	h, err := host.Open(ctx, opts)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, h.Close()) }()
+	addr := os.Getenv(childAddr)
+	if addr == "" {
+		return workAsChild(ctx, h)
+	}
+	workers := 4
+	if opts.Store != nil {
+		workers = 0
+	}
+	server, err := serve.New(h, &serve.Options{Tokens: serve.OpenTokens(filepath.Join(dir, "user", "belay", "tokens")), Workers: workers, Ping: time.Second, Rate: 1e6})
+	if err != nil {
+		return err
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	return server.Serve(ctx, listener)
+}
+
+// workAsChild runs turns until ctx ends.
+func workAsChild(ctx context.Context, h *host.Host) error {
+	worker, err := engine.New(h.Store().(engine.Store), h.Agent, &engine.Options{Grace: 2 * time.Second})
+	if err != nil {
+		return err
+	}
+	sharing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var shared sync.WaitGroup
+	shared.Go(func() { h.Share(sharing) })
+	err = worker.Run(ctx)
+	stop()
+	shared.Wait()
+	return err
+}
+
+// beginChild starts a process of this test program.
+func beginChild(t *testing.T, dir, addr, dsn string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), childDir+"="+dir, childAddr+"="+addr)
+	cmd.Env = append(os.Environ(), childDir+"="+dir, childAddr+"="+addr, childDSN+"="+dsn)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	return cmd
+}
+
+// startChild starts a server process, and waits until it is ready.
+func startChild(t *testing.T, dir, addr, dsn string) *exec.Cmd {
+	t.Helper()
+	cmd := beginChild(t, dir, addr, dsn)
 	eventually(t, "the server is ready", func() bool {
 		resp, err := http.Get("http://" + addr + "/readyz") //nolint:noctx // the test has its own deadline
 		if err != nil {
@@ -64,27 +130,33 @@ func startChild(t *testing.T, dir, addr string) *exec.Cmd {
 	return cmd
 }
 
-// The server is killed several times in the middle of turns that ten clients follow. The
+// freeAddr returns an address on which nobody listens.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	free, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = free.Close() }()
+	return free.Addr().String()
+}
+
+// The server is killed several times in the middle of turns that 50 clients follow. The
 // clients reconnect with the last id that they have. In the end each has exactly the stored
 // events: none is missing, and none came twice.
 //
 // SPEC V-03, V-07
 func TestKilledServers(t *testing.T) {
 	t.Parallel()
-	const streams, kills = 10, 3
+	const streams, kills = 50, 3
 	dir := t.TempDir()
 	secret, err := serve.OpenTokens(filepath.Join(dir, "user", "belay", "tokens")).Create("test", []serve.Role{serve.RoleAdmin}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	free, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := free.Addr().String()
-	_ = free.Close()
+	addr := freeAddr(t)
 	w := &world{t: t, dir: dir, url: "http://" + addr, secret: map[string]string{"test": secret}}
-	server := startChild(t, dir, addr)
+	server := startChild(t, dir, addr, "")
 	defer func() {
 		_ = server.Process.Kill()
 		_ = server.Wait()
@@ -153,7 +225,7 @@ func TestKilledServers(t *testing.T) {
 		}
 		_ = server.Wait()
 		http.DefaultClient.CloseIdleConnections()
-		server = startChild(t, dir, addr)
+		server = startChild(t, dir, addr, "")
 	}
 	eventually(t, "all turns have ended", func() bool {
 		for _, id := range sessions {

@@ -76,11 +76,20 @@ var known = []struct {
 // problemOf converts an error. It does not send the texts of unexpected errors, because they
 // may quote files and addresses of the server: the log has them.
 func (s *Server) problemOf(ctx context.Context, err error) *Problem {
+	return s.problemFor(ctx, &Token{}, err)
+}
+
+// problemFor is problemOf for a token. A token that is limited to labels gets only the text of
+// the known error, without the words around it.
+func (s *Server) problemFor(ctx context.Context, token *Token, err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
 	}
 	for _, k := range known {
 		if errors.Is(err, k.err) {
+			if token.isTenant() {
+				err = k.err
+			}
 			return problem(k.status, k.code, "%s", strings.TrimPrefix(strings.ReplaceAll(err.Error(), ": belay: ", ": "), "belay: "))
 		}
 	}

@@ -166,18 +166,9 @@ type skillList struct {
 func listSkills(ctx context.Context, s *Server, q *request, _ *noInput) (skillList, error) {
 	all, err := s.project.Skills(ctx)
 	for i := range all {
-		all[i].Path = q.path(all[i].Path)
+		all[i].Path = q.token.path(all[i].Path)
 	}
 	return skillList{orEmpty(all)}, err
-}
-
-// path leaves out the path of a file for tokens that are limited to labels: it tells about
-// the machine.
-func (q *request) path(path string) string {
-	if len(q.token.Labels) > 0 {
-		return ""
-	}
-	return path
 }
 
 // agentList lists the declared agents.
@@ -188,14 +179,18 @@ type agentList struct {
 func listAgents(ctx context.Context, s *Server, q *request, _ *noInput) (agentList, error) {
 	all, err := s.project.Agents(ctx)
 	for i := range all {
-		all[i].Path = q.path(all[i].Path)
+		all[i].Path = q.token.path(all[i].Path)
 		all[i].Tools, all[i].Skills = orEmpty(all[i].Tools), orEmpty(all[i].Skills)
 	}
 	return agentList{orEmpty(all)}, err
 }
 
-func listModels(_ context.Context, s *Server, _ *request, _ *noInput) (*inspect.Models, error) {
-	return s.project.Models()
+func listModels(_ context.Context, s *Server, q *request, _ *noInput) (*inspect.Models, error) {
+	all, err := s.project.Models()
+	if err != nil {
+		return nil, err
+	}
+	return q.token.models(all), nil
 }
 
 type usageIn struct {
@@ -224,12 +219,9 @@ func readUsage(ctx context.Context, s *Server, q *request, in *usageIn) (usage, 
 		}
 		labels[name] = value
 	}
-	for info, err := range s.store.Sessions(ctx, belay.SessionFilter{Labels: labels}) {
+	for info, err := range s.pages(ctx, belay.SessionFilter{Labels: labels, Since: in.Since}, pageSize) {
 		if err != nil {
 			return out, err
-		}
-		if info.Changed.Before(in.Since) {
-			break // the last changed sessions come first
 		}
 		if inspect.IsChild(info.ID) {
 			continue // its parent's usage includes it

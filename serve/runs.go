@@ -96,7 +96,7 @@ func listRuns(ctx context.Context, s *Server, q *request, in *listRunsIn) (runLi
 			return out, err
 		}
 		if ok && shown(&r, in.All) {
-			out.Runs = append(out.Runs, r)
+			out.Runs = append(out.Runs, q.token.run(r))
 		}
 		if len(out.Runs) == in.Limit {
 			break
@@ -120,17 +120,16 @@ func runEvents(ctx context.Context, s *Server, q *request, in *followRunsIn) err
 	if err != nil {
 		return err
 	}
-	seen := s.visible(q)
-	return s.streamEvents(ctx, q, func(ctx context.Context, send func(frame) bool) error {
+	return s.streamEvents(ctx, q, in.Session, func(ctx context.Context, send func(frame) bool) error {
 		for r, err := range journal.Follow(ctx, hook.Filter{Session: in.Session}) {
 			if err != nil {
 				return err
 			}
-			ok, err := seen.ofToken(ctx, &r)
+			ok, err := s.visible(q).ofToken(ctx, &r) // the labels may have changed since the last run
 			if err != nil {
 				return err
 			}
-			if ok && shown(&r, in.All) && !send(frame{event: "run", data: r}) {
+			if ok && shown(&r, in.All) && !send(frame{event: "run", data: q.token.run(r)}) {
 				return nil
 			}
 		}
@@ -173,7 +172,7 @@ func (s *Server) turnRuns(ctx context.Context, q *request, in *runIn) (hook.Run,
 
 func readRun(ctx context.Context, s *Server, q *request, in *runIn) (hook.Run, error) {
 	run, _, err := s.turnRuns(ctx, q, in)
-	return run, err
+	return q.token.run(run), err
 }
 
 // explanation explains the dispatch of a hook run.
@@ -191,7 +190,7 @@ func explainRun(ctx context.Context, s *Server, q *request, in *runIn) (explanat
 		return explanation{}, err
 	}
 	plan := hook.Plan{Phase: run.Phase}
-	if len(q.token.Labels) == 0 { // the plan shows the hooks of the project
+	if !q.token.isTenant() { // the plan shows the hooks of the project
 		plans, err := s.project.Plans(ctx, run.Phase, "")
 		if err != nil {
 			return explanation{}, err
@@ -203,7 +202,7 @@ func explainRun(ctx context.Context, s *Server, q *request, in *runIn) (explanat
 	out := explanation{}
 	for _, x := range hook.ExplainRuns(plan, all) {
 		if x.Dispatch == run.Dispatch {
-			out.Explanation = x
+			out.Explanation = q.token.explanation(x)
 		}
 	}
 	used := make(map[codes.Code]bool)

@@ -9,12 +9,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"path"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/engine"
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/host"
 	"github.com/belay-run/belay/internal/inspect"
 )
@@ -43,6 +44,10 @@ type Options struct {
 	MaxBody int64
 	// Connections is the maximum number of open connections. Defaults to 4096.
 	Connections int
+	// Rate is how many requests a token may send in a second, on average. Defaults to 500.
+	Rate float64
+	// Streams is how many event streams a token may have open. Defaults to 2000.
+	Streams int
 	// Grace is how long a turn may take to finish its current step when the server stops.
 	// Defaults to 30 seconds.
 	Grace time.Duration
@@ -63,9 +68,12 @@ type Server struct {
 	log     *slog.Logger
 	feed    *feed
 	failed  *failedLogins
+	usages  *usages
 
-	draining chan struct{} // closed when the server stops
-	drain    sync.Once
+	timeouts timeouts
+
+	draining context.Context //nolint:containedctx // it ends when the server stops
+	drain    context.CancelFunc
 }
 
 // New returns a server for a host. The host's store must be store/sqlite or store/postgres.
@@ -78,17 +86,21 @@ func New(h *host.Host, opts *Options) (*Server, error) {
 	if !ok {
 		return nil, fmt.Errorf("new server: a store of type %T has no queue of turns: use store/sqlite or store/postgres", h.Store())
 	}
-	s := &Server{opts: *opts, host: h, store: store, project: h.Project(), draining: make(chan struct{}), failed: newFailedLogins()}
+	s := &Server{opts: *opts, host: h, store: store, project: h.Project(), failed: newFailedLogins(), timeouts: defaultTimeouts}
+	s.draining, s.drain = context.WithCancel(context.Background())
 	s.opts.MaxBody = cmp.Or(s.opts.MaxBody, 1<<20)
 	s.opts.Connections = cmp.Or(s.opts.Connections, 4096)
+	s.opts.Rate = cmp.Or(s.opts.Rate, 500)
+	s.opts.Streams = cmp.Or(s.opts.Streams, 2000)
+	s.usages = newUsages(s.opts.Rate, s.opts.Streams)
 	s.opts.Grace = cmp.Or(s.opts.Grace, 30*time.Second)
 	s.opts.Ping = cmp.Or(s.opts.Ping, 15*time.Second)
 	if s.log = s.opts.Logger; s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	s.feed = newFeed(s)
-	if s.opts.Workers < 0 || s.opts.MaxBody < 0 || s.opts.Connections < 0 {
-		return nil, errors.New("new server: Workers, MaxBody and Connections must not be negative")
+	if s.opts.Workers < 0 || s.opts.MaxBody < 0 || s.opts.Connections < 0 || s.opts.Rate < 0 || s.opts.Streams < 0 {
+		return nil, errors.New("new server: Workers, MaxBody, Connections, Rate and Streams must not be negative")
 	}
 	if s.opts.Workers > 0 {
 		var err error
@@ -101,39 +113,52 @@ func New(h *host.Host, opts *Options) (*Server, error) {
 }
 
 // headers of every response: nothing is cached, and a browser runs nothing and frames
-// nothing.
-var headers = map[string]string{
-	"Cache-Control":                "no-store",
-	"Content-Security-Policy":      "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-	"Cross-Origin-Resource-Policy": "same-origin",
-	"Referrer-Policy":              "no-referrer",
-	"X-Content-Type-Options":       "nosniff",
-	"X-Frame-Options":              "DENY",
+// nothing. All responses share the values.
+var headers = http.Header{
+	"Cache-Control":                {"no-store"},
+	"Content-Security-Policy":      {"default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
+	"Cross-Origin-Resource-Policy": {"same-origin"},
+	"Referrer-Policy":              {"no-referrer"},
+	"X-Content-Type-Options":       {"nosniff"},
+	"X-Frame-Options":              {"DENY"},
 }
 
 // Handler returns the handler of the whole API.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { sendJSON(w, http.StatusOK, health{"ok"}) })
-	mux.HandleFunc("GET /readyz", s.ready)
-	mux.HandleFunc("GET /v1/openapi.json", static("application/json", openAPI))
-	mux.HandleFunc("GET /v1/docs", static("text/html; charset=utf-8", referencePage))
-	mux.HandleFunc("GET /v1/docs.css", static("text/css; charset=utf-8", referenceStyle))
-	all := operations()
 	methods := make(map[string][]string)
+	handle := func(method, path string, f http.HandlerFunc) {
+		mux.HandleFunc(method+" "+path, f)
+		methods[path] = append(methods[path], method)
+	}
+	handle("GET", "/healthz", func(w http.ResponseWriter, _ *http.Request) { s.sendJSON(w, http.StatusOK, health{"ok"}) })
+	handle("GET", "/readyz", s.ready)
+	handle("GET", "/v1/openapi.json", static("application/json", openAPI))
+	handle("GET", "/v1/docs", static("text/html; charset=utf-8", referencePage))
+	handle("GET", "/v1/docs.css", static("text/css; charset=utf-8", referenceStyle))
+	all := operations()
 	for i := range all {
 		op := &all[i]
-		mux.HandleFunc(op.method+" "+op.path, func(w http.ResponseWriter, r *http.Request) { s.serve(op, w, r) })
-		methods[op.path] = append(methods[op.path], op.method)
+		handle(op.method, op.path, func(w http.ResponseWriter, r *http.Request) { s.serve(op, w, r) })
 	}
 	for path, allowed := range methods { // the mux's own answer is not a problem document
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Allow", strings.Join(allowed, ", "))
-			problem(http.StatusMethodNotAllowed, codeNotFound, "this address allows only %s", strings.Join(allowed, " and ")).send(w)
+			problem(http.StatusMethodNotAllowed, codes.RequestMethod, "this address allows only %s", strings.Join(allowed, " and ")).send(w)
 		})
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { notFound("resource", r.URL.Path).send(w) })
 	return s.guard(mux)
+}
+
+// isClean reports whether the mux takes a path as it is. It redirects all other paths, with a
+// page that is not a problem document.
+func isClean(escaped string) bool {
+	clean := path.Clean(escaped)
+	if strings.HasSuffix(escaped, "/") && clean != "/" {
+		clean += "/"
+	}
+	return strings.HasPrefix(escaped, "/") && clean == escaped
 }
 
 // serve runs one operation.
@@ -150,6 +175,9 @@ func (s *Server) serve(op *operation, w http.ResponseWriter, r *http.Request) {
 	}()
 	control := http.NewResponseController(w)
 	token, p := s.authenticate(r)
+	if p == nil {
+		p = s.usages.request(token, time.Now())
+	}
 	if p != nil {
 		p.send(w)
 		return
@@ -164,22 +192,22 @@ func (s *Server) serve(op *operation, w http.ResponseWriter, r *http.Request) {
 	}
 	input, err := op.decode(r, r.PathValue, s.opts.MaxBody)
 	if err != nil {
-		s.problemOf(ctx, err).send(w)
+		s.problemFor(ctx, token, err).send(w)
 		return
 	}
 	_ = control.SetReadDeadline(time.Time{})
 	q := &request{op: op, token: token, w: w, r: r}
 	if op.stream != nil {
 		if err := op.stream(ctx, s, q, input); err != nil {
-			s.problemOf(ctx, err).send(w)
+			s.problemFor(ctx, token, err).send(w)
 		}
 		return
 	}
 	out, err := op.call(ctx, s, q, input)
-	_ = control.SetWriteDeadline(time.Now().Add(bodyTimeout)) // the operation may have waited for a turn
+	_ = control.SetWriteDeadline(time.Now().Add(s.timeouts.body)) // the operation may have waited for a turn
 	switch {
 	case err != nil:
-		s.problemOf(ctx, err).send(w)
+		s.problemFor(ctx, token, err).send(w)
 	case op.out == nil:
 		w.WriteHeader(op.status)
 	default:
@@ -187,17 +215,26 @@ func (s *Server) serve(op *operation, w http.ResponseWriter, r *http.Request) {
 		if o, ok := out.(interface{ httpStatus() int }); ok {
 			status = o.httpStatus()
 		}
-		sendJSON(w, status, out)
+		s.sendJSON(w, status, out)
 	}
 }
 
-// bodyTimeout is how long a client may take to send a request or to read a response.
-const bodyTimeout = 30 * time.Second
+// timeouts limit how long a slow client can use a connection.
+type timeouts struct {
+	// header and body are how long a client may take to send the header and the rest of a
+	// request. A client may also take body to read a response, or each partSize bytes of it.
+	header, body time.Duration
+	// event is how long a client may take to read an event, or each partSize bytes of it. A
+	// client that takes longer is disconnected. It can continue with the last id that it has.
+	event time.Duration
+}
 
-func sendJSON(w http.ResponseWriter, status int, value any) {
+var defaultTimeouts = timeouts{header: 10 * time.Second, body: 30 * time.Second, event: 10 * time.Second}
+
+func (s *Server) sendJSON(w http.ResponseWriter, status int, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	enc := json.NewEncoder(w)
+	enc := json.NewEncoder(&patientWriter{w: w, control: http.NewResponseController(w), each: s.timeouts.body})
 	enc.SetEscapeHTML(false)
 	_ = enc.Encode(value) //nolint:errchkjson // the client has left; tests encode every response
 }
@@ -220,39 +257,36 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
 	defer cancel()
 	if s.stopping() {
-		sendJSON(w, http.StatusServiceUnavailable, health{"draining"})
+		s.sendJSON(w, http.StatusServiceUnavailable, health{"draining"})
 		return
 	}
 	if _, err := s.store.Load(ctx); err != nil {
 		s.log.WarnContext(ctx, "the store does not answer", "error", err)
-		sendJSON(w, http.StatusServiceUnavailable, health{"the store does not answer"})
+		s.sendJSON(w, http.StatusServiceUnavailable, health{"the store does not answer"})
 		return
 	}
-	sendJSON(w, http.StatusOK, health{"ready"})
+	s.sendJSON(w, http.StatusOK, health{"ready"})
 }
 
 // stopping reports whether the server stops.
 func (s *Server) stopping() bool {
-	select {
-	case <-s.draining:
-		return true
-	default:
-		return false
-	}
+	return s.draining.Err() != nil
 }
 
 // Serve serves the API on a listener, and runs turns, until ctx ends. Then it starts no more
 // turns, hands over running turns after their current step, ends the event streams, and
-// returns. It refuses an address that is not loopback if there are no tokens.
+// returns. It does the same, and returns an error, if it can no longer run turns or accept
+// connections. It refuses an address that is not loopback if there are no tokens.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	if err := s.mayListen(listener.Addr()); err != nil {
 		return err
 	}
 	server := &http.Server{
-		Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 32 << 10,
+		Handler: s.Handler(), ReadHeaderTimeout: s.timeouts.header, IdleTimeout: time.Minute, MaxHeaderBytes: 32 << 10,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
-	served, worked := make(chan error, 1), make(chan error, 1)
+	served := make(chan error, 1)
+	var worked chan error                                                               // nil: this server runs no turns
 	go func() { served <- server.Serve(limitListener(listener, s.opts.Connections)) }() // ends with Shutdown
 	working, stop := context.WithCancel(ctx)
 	defer stop()
@@ -263,19 +297,23 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		s.host.Share(sharing)
 	}()
 	defer func() { endShare(); <-shared }()
-	go func() { // ends when all turns have ended or are handed over
-		if s.worker == nil {
-			worked <- nil
-			return
-		}
-		worked <- s.worker.Run(working)
-	}()
+	if s.worker != nil {
+		worked = make(chan error, 1)
+		go func() { worked <- s.worker.Run(working) }() // ends when all turns have ended or are handed over
+	}
 	var err error
 	select {
 	case err = <-served:
+	case err = <-worked:
+		if worked = nil; err == nil && ctx.Err() == nil {
+			err = errors.New("the worker has ended")
+		}
+		if err != nil {
+			err = fmt.Errorf("the server runs no more turns: %w", err)
+		}
 	case <-ctx.Done():
 	}
-	s.drain.Do(func() { close(s.draining) })
+	s.drain()
 	stop()
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.Grace)
 	defer cancel()
@@ -285,7 +323,10 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	if errors.Is(err, http.ErrServerClosed) {
 		err = nil
 	}
-	return errors.Join(err, <-worked)
+	if worked != nil {
+		err = errors.Join(err, <-worked)
+	}
+	return err
 }
 
 // mayListen returns an error if an address needs tokens and there are none.

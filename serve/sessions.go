@@ -3,6 +3,8 @@ package serve
 import (
 	"cmp"
 	"context"
+	"errors"
+	"iter"
 	"maps"
 	"time"
 
@@ -32,7 +34,7 @@ func (s *Server) session(ctx context.Context, q *request, id string) (belay.Sess
 }
 
 // visible remembers which sessions a token may see, while one request lists things of many
-// sessions.
+// sessions. A stream must not use it for long, because a session can lose its labels.
 type visible struct {
 	s     *Server
 	q     *request
@@ -89,7 +91,10 @@ func createSession(ctx context.Context, s *Server, q *request, in *createSession
 			return inspect.Session{}, err
 		}
 	default:
-		id = inspect.NewSessionID(time.Now())
+		var err error
+		if id, err = s.newID(ctx); err != nil {
+			return inspect.Session{}, err
+		}
 	}
 	update := belay.SessionUpdate{Labels: labels}
 	if in.Title != "" {
@@ -102,6 +107,16 @@ func createSession(ctx context.Context, s *Server, q *request, in *createSession
 		return inspect.Session{}, err
 	}
 	return readSession(ctx, s, q, &sessionIn{Session: id})
+}
+
+// newID returns an id that no session has. Ids are short, so two can be equal by chance.
+func (s *Server) newID(ctx context.Context) (string, error) {
+	for {
+		id := inspect.NewSessionID(time.Now())
+		if _, found, err := inspect.FindSession(ctx, s.store, id); err != nil || !found {
+			return id, err
+		}
+	}
 }
 
 type listSessionsIn struct {
@@ -130,7 +145,7 @@ func listSessions(ctx context.Context, s *Server, q *request, in *listSessionsIn
 		}
 		filter.Labels[name] = value
 	}
-	for info, err := range s.store.Sessions(ctx, filter) {
+	for info, err := range s.pages(ctx, filter, in.Limit+1) {
 		if err != nil {
 			return out, err
 		}
@@ -145,9 +160,32 @@ func listSessions(ctx context.Context, s *Server, q *request, in *listSessionsIn
 		if err != nil {
 			return out, err
 		}
-		out.Sessions = append(out.Sessions, one)
+		out.Sessions = append(out.Sessions, q.token.session(&info, one))
 	}
 	return out, nil
+}
+
+// pageSize is how many sessions are read at once when all are needed.
+const pageSize = 500
+
+// pages yields all matching sessions, and reads no more than size sessions at once.
+func (s *Server) pages(ctx context.Context, filter belay.SessionFilter, size int) iter.Seq2[belay.SessionInfo, error] {
+	filter.Limit = size
+	return func(yield func(belay.SessionInfo, error) bool) {
+		for {
+			n := 0
+			for info, err := range s.store.Sessions(ctx, filter) {
+				if !yield(info, err) || err != nil {
+					return
+				}
+				filter.After = info.Cursor()
+				n++
+			}
+			if n < size {
+				return
+			}
+		}
+	}
 }
 
 type sessionIn struct {
@@ -159,7 +197,8 @@ func readSession(ctx context.Context, s *Server, q *request, in *sessionIn) (ins
 	if err != nil {
 		return inspect.Session{}, err
 	}
-	return inspect.SessionOf(ctx, s.store, info)
+	one, err := inspect.SessionOf(ctx, s.store, info)
+	return q.token.session(&info, one), err
 }
 
 type updateSessionIn struct {
@@ -215,9 +254,21 @@ func forkSession(ctx context.Context, s *Server, q *request, in *forkSessionIn) 
 		return inspect.Session{}, err
 	}
 	defer func() { _ = agent.Close(context.WithoutCancel(ctx)) }() // ignore errors: it ran no turn
-	id := inspect.NewSessionID(time.Now())
+	id, err := s.newID(ctx)
+	if err != nil {
+		return inspect.Session{}, err
+	}
 	if _, err := agent.Session(info.ID).Fork(ctx, id, at); err != nil {
 		return inspect.Session{}, err
+	}
+	if inspect.IsChild(info.ID) { // its own labels are those of its parent, and Fork does not know them
+		parent, _, err := inspect.FindSession(ctx, s.store, inspect.ParentOf(info.ID))
+		if err == nil && len(parent.Labels) > 0 {
+			err = s.store.Describe(ctx, id, belay.SessionUpdate{Labels: parent.Labels})
+		}
+		if err != nil {
+			return inspect.Session{}, errors.Join(err, s.store.Delete(context.WithoutCancel(ctx), id)) // without its labels, nobody would find it
+		}
 	}
 	return readSession(ctx, s, q, &sessionIn{Session: id})
 }

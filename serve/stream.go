@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"sync"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -21,9 +22,6 @@ type frame struct {
 }
 
 const (
-	// writeTimeout is how long a client may take to read one event. A client that takes longer
-	// is disconnected. It can continue with the last id that it has.
-	writeTimeout = 10 * time.Second
 	// retryAfter is when a client should connect again after the server has stopped.
 	retryAfter = 2 * time.Second
 	// mostWaiting is how many events may wait for a slow client. Then events that are not
@@ -37,108 +35,246 @@ const (
 	eventProblem = "problem" // the stream ends with an error
 )
 
+// errDrained is the cause of the end of a stream when the server stops.
+var errDrained = errors.New("the server stops")
+
 // streamEvents sends events until the client leaves, the token is revoked or the server
-// stops. produce calls send for each event, on another goroutine, and must end when its
-// context ends or send returns false.
-func (s *Server) streamEvents(ctx context.Context, q *request, produce func(ctx context.Context, send func(frame) bool) error) error {
+// stops. produce calls send for each event, and must end when its context ends or send returns
+// false. session is the session of the stream, or empty: the stream ends when the token may no
+// longer see the session.
+//
+// An idle stream has no goroutine of its own, besides that of net/http: goroutines for writing
+// and for the comments exist only while they write.
+func (s *Server) streamEvents(ctx context.Context, q *request, session string, produce func(ctx context.Context, send func(frame) bool) error) error {
 	if s.stopping() {
 		p := problem(http.StatusServiceUnavailable, codes.ServerDraining, "the server is stopping: connect again")
 		p.retry = int(retryAfter.Seconds())
 		return p
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	frames, done := make(chan frame), make(chan error, 1)
-	go func() { // ends before this function returns
-		var err error
-		defer func() {
-			if p := recover(); p != nil {
-				s.log.ErrorContext(ctx, "panic while sending events", "operation", q.op.id, "panic", p)
-				err = errors.New("panic")
-			}
-			done <- err
-		}()
-		err = produce(ctx, func(f frame) bool {
-			select {
-			case frames <- f:
-				return true
-			case <-ctx.Done():
-				return false
-			}
-		})
-	}()
-	defer func() {
-		cancel()
-		<-done
-	}()
-	out := &eventWriter{w: q.w, control: http.NewResponseController(q.w)}
+	closed, p := s.usages.openStream(q.token)
+	if p != nil {
+		return p
+	}
+	defer closed()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	out := &eventWriter{patientWriter: patientWriter{w: q.w, control: http.NewResponseController(q.w), each: s.timeouts.event}, cancel: cancel}
 	q.w.Header().Set("Content-Type", "text/event-stream")
 	q.w.Header().Set("X-Accel-Buffering", "no") // nginx must not hold events back
 	q.w.WriteHeader(http.StatusOK)
 	if !out.comment("connected") {
 		return nil
 	}
-	ping := time.NewTicker(s.opts.Ping)
-	defer ping.Stop()
+	stopDraining := context.AfterFunc(s.draining, func() { cancel(errDrained) })
+	defer stopDraining()
+	out.pings(s.opts.Ping, func() error { return s.maySee(ctx, q, session) })
+	err := s.produce(ctx, q, produce, func(f frame) bool { return out.add(ctx, f) })
+	out.close() // from now on, only this goroutine writes
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	switch {
+	case errors.Is(err, errDrained):
+		out.retry(retryAfter)
+	case err != nil && q.r.Context().Err() == nil && !errors.Is(err, errLeft):
+		out.send(frame{event: eventProblem, data: s.problemFor(context.WithoutCancel(ctx), q.token, err)})
+	}
+	return nil
+}
+
+// produce calls a producer of events. It returns an error if the producer panics.
+func (s *Server) produce(ctx context.Context, q *request, produce func(ctx context.Context, send func(frame) bool) error, send func(frame) bool) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.log.ErrorContext(ctx, "panic while sending events", "operation", q.op.id, "panic", p)
+			err = errors.New("panic")
+		}
+	}()
+	return produce(ctx, send)
+}
+
+// maySee returns an error if the token of a stream was revoked or rotated, or if it may no
+// longer see the session of the stream: somebody can change the labels of a session.
+func (s *Server) maySee(ctx context.Context, q *request, session string) error {
+	known, err := s.opts.Tokens.named(q.token.Name)
+	if err != nil || known.Hash != q.token.Hash {
+		return problem(http.StatusUnauthorized, codes.AuthRequired, "the token was revoked or rotated")
+	}
+	if session == "" || !q.token.isTenant() {
+		return nil
+	}
+	_, err = s.session(ctx, q, session)
+	return err
+}
+
+// partSize is the size of the parts in which a large response is written.
+const partSize = 16 << 10
+
+// patientWriter writes to a client that may be slow. The client must read each part within a
+// time. So a slow client gets a large response, and a client that reads nothing is
+// disconnected.
+type patientWriter struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	each    time.Duration
+}
+
+// Write writes data in parts.
+func (p *patientWriter) Write(data []byte) (n int, err error) {
+	for len(data) > 0 && err == nil {
+		_ = p.control.SetWriteDeadline(time.Now().Add(p.each)) // ignore errors: some test writers have no deadlines
+		var more int
+		more, err = p.w.Write(data[:min(len(data), partSize)])
+		n, data = n+more, data[more:]
+	}
+	return n, err //nolint:wrapcheck // only its existence matters
+}
+
+// errLeft is the cause of the end of a stream whose client has left or is too slow.
+var errLeft = errors.New("the client has left")
+
+// mostPending is how many bytes may wait to be written. Then the producer waits, and the
+// watcher drops events that are not stored.
+const mostPending = 32 << 10
+
+// eventWriter writes server-sent events. Events that come while others are written go out
+// together, with one system call.
+type eventWriter struct {
+	patientWriter
+
+	cancel  context.CancelCauseFunc // ends the stream
+	writing sync.Mutex              // held while something is written
+
+	mu      sync.Mutex
+	pending []byte        // what waits to be written
+	room    chan struct{} // closed when pending is taken; nil if nobody waits
+	busy    bool          // a goroutine writes what waits
+	closed  bool
+	ping    *time.Timer
+	active  sync.WaitGroup // the goroutines that write
+}
+
+// add adds an event to those that wait. It returns false if ctx ends.
+func (e *eventWriter) add(ctx context.Context, f frame) bool {
+	text, ok := f.text()
+	if !ok {
+		return false
+	}
 	for {
+		e.mu.Lock()
+		if len(e.pending) == 0 || len(e.pending)+len(text) <= mostPending {
+			e.pending = append(e.pending, text...)
+			if !e.busy {
+				e.busy = true
+				e.active.Go(e.writePending) // ends when nothing waits
+			}
+			e.mu.Unlock()
+			return ctx.Err() == nil
+		}
+		if e.room == nil {
+			e.room = make(chan struct{})
+		}
+		room := e.room
+		e.mu.Unlock()
 		select {
-		case f := <-frames:
-			if !out.send(f) {
-				return nil
-			}
-		case err := <-done:
-			done <- nil // for the deferred function
-			if err != nil && ctx.Err() == nil {
-				out.send(frame{event: eventProblem, data: s.problemOf(ctx, err)})
-			}
-			return nil
-		case <-ping.C:
-			if !out.comment("ping") {
-				return nil
-			}
-			if known, err := s.opts.Tokens.named(q.token.Name); err != nil || known.Hash != q.token.Hash {
-				out.send(frame{event: eventProblem, data: problem(http.StatusUnauthorized, codes.AuthRequired, "the token was revoked or rotated")})
-				return nil
-			}
-		case <-s.draining:
-			out.retry(retryAfter)
-			return nil
+		case <-room:
 		case <-ctx.Done():
-			return nil
+			return false
 		}
 	}
 }
 
-// eventWriter writes server-sent events. Its methods report false if the client has left or
-// is too slow.
-type eventWriter struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
+// writePending writes until nothing waits.
+func (e *eventWriter) writePending() {
+	for {
+		e.mu.Lock()
+		text := e.pending
+		e.pending = nil
+		if e.room != nil {
+			close(e.room)
+			e.room = nil
+		}
+		e.busy = len(text) > 0
+		e.mu.Unlock()
+		if len(text) == 0 {
+			return
+		}
+		if !e.write(text) {
+			e.cancel(errLeft)
+		}
+	}
 }
 
-func (e *eventWriter) write(text string) bool {
-	_ = e.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // ignore errors: some test writers have no deadlines
-	if _, err := e.w.Write([]byte(text)); err != nil {
+// pings sends a comment now and then. If check returns an error, the stream ends with it.
+func (e *eventWriter) pings(every time.Duration, check func() error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.ping = time.AfterFunc(every, func() {
+		e.mu.Lock()
+		if e.closed {
+			e.mu.Unlock()
+			return
+		}
+		e.active.Add(1)
+		e.mu.Unlock()
+		defer e.active.Done()
+		if err := check(); err != nil {
+			e.cancel(err)
+		} else if !e.comment("ping") {
+			e.cancel(errLeft)
+		}
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if !e.closed {
+			e.ping.Reset(every)
+		}
+	})
+}
+
+// close waits until nobody writes any more, and nobody will.
+func (e *eventWriter) close() {
+	e.mu.Lock()
+	e.closed = true
+	if e.ping != nil {
+		e.ping.Stop()
+	}
+	e.mu.Unlock()
+	e.active.Wait()
+}
+
+// write writes a text. It reports false if the client has left or is too slow.
+func (e *eventWriter) write(text []byte) bool {
+	e.writing.Lock()
+	defer e.writing.Unlock()
+	if _, err := e.Write(text); err != nil {
 		return false
 	}
 	return e.control.Flush() == nil
 }
 
-func (e *eventWriter) comment(text string) bool { return e.write(": " + text + "\n\n") }
+func (e *eventWriter) comment(text string) bool { return e.write([]byte(": " + text + "\n\n")) }
 
 func (e *eventWriter) retry(after time.Duration) bool {
-	return e.write(fmt.Sprintf("retry: %d\n\n", after.Milliseconds()))
+	return e.write(fmt.Appendf(nil, "retry: %d\n\n", after.Milliseconds()))
 }
 
 func (e *eventWriter) send(f frame) bool {
+	text, ok := f.text()
+	return ok && e.write(text)
+}
+
+// text returns the lines of the event. It reports false if the data cannot be encoded.
+func (f frame) text() ([]byte, bool) {
 	data, err := json.Marshal(f.data) // JSON has no line breaks, which would end a line of the stream
 	if err != nil {
-		return false
+		return nil, false
 	}
-	text := ""
+	text := make([]byte, 0, len(data)+len(f.id)+len(f.event)+24)
 	if f.id != "" {
-		text = "id: " + f.id + "\n"
+		text = append(append(append(text, "id: "...), f.id...), '\n')
 	}
-	return e.write(text + "event: " + f.event + "\ndata: " + string(data) + "\n\n")
+	text = append(append(append(text, "event: "...), f.event...), "\ndata: "...)
+	return append(append(text, data...), "\n\n"...), true
 }
 
 // missed is the data of the event "missed".
@@ -166,8 +302,9 @@ func sessionEvents(ctx context.Context, s *Server, q *request, in *sessionEvents
 	if !validPosition.MatchString(after) {
 		return problem(http.StatusBadRequest, codes.CursorInvalid, "the position %.80q is invalid: use the id of an event", after)
 	}
-	return s.streamEvents(ctx, q, func(ctx context.Context, send func(frame) bool) error {
-		for e, err := range s.host.Watch(ctx, &belay.WatchOptions{Session: info.ID, After: after, Buffer: mostWaiting}) {
+	id := info.ID // the stream keeps nothing else of info
+	return s.streamEvents(ctx, q, id, func(ctx context.Context, send func(frame) bool) error {
+		for e, err := range s.host.Watch(ctx, &belay.WatchOptions{Session: id, After: after, Buffer: mostWaiting}) {
 			if m, ok := errors.AsType[*belay.MissedError](err); ok {
 				if !send(frame{event: eventMissed, data: missed{m.Missed}}) {
 					return nil
@@ -177,7 +314,7 @@ func sessionEvents(ctx context.Context, s *Server, q *request, in *sessionEvents
 			if err != nil {
 				return err
 			}
-			if !send(frame{id: e.Position, event: string(e.Kind), data: e}) {
+			if !send(frame{id: e.Position, event: string(e.Kind), data: q.token.event(e)}) {
 				return nil
 			}
 		}

@@ -63,11 +63,21 @@ func (t *Token) may(role Role) bool {
 // sees reports whether the token may see a session with these labels.
 func (t *Token) sees(labels map[string]string) bool {
 	for name, value := range t.Labels {
-		if labels[name] != value {
+		if has, ok := labels[name]; !ok || has != value {
 			return false
 		}
 	}
 	return true
+}
+
+// hasEmptyLabel reports whether a label has no value. No session has such a label.
+func (t *Token) hasEmptyLabel() bool {
+	for name, value := range t.Labels {
+		if name == "" || value == "" {
+			return true
+		}
+	}
+	return false
 }
 
 // Tokens are the tokens of a server. Each is a file in a directory of the operator. Only the
@@ -116,36 +126,48 @@ func (t *Tokens) Create(name string, roles []Role, labels map[string]string) (se
 	if _, _, err := (belay.SessionUpdate{Labels: labels}).Apply("", nil); err != nil {
 		return "", fmt.Errorf("labels: %w", err)
 	}
-	if _, err := os.Lstat(t.file(name)); err == nil {
+	for label, value := range labels {
+		if value == "" { // no session has such a label
+			return "", fmt.Errorf("label %q has no value: give one, such as %s=ann", label, label)
+		}
+	}
+	token := Token{Name: name, Roles: slices.Compact(slices.Sorted(slices.Values(roles))), Labels: maps.Clone(labels), Created: now()}
+	if name == localName { // its secret is in a file, too
+		return "", fmt.Errorf("the name %q is for the token that the server makes itself: choose another", name)
+	}
+	secret = newSecret()
+	err = t.put(token, secret, wholefile.Create)
+	if errors.Is(err, fs.ErrExist) {
 		return "", fmt.Errorf("token %q: %w: rotate it, or revoke it first", name, ErrTokenExists)
 	}
-	return t.write(Token{Name: name, Roles: slices.Compact(slices.Sorted(slices.Values(roles))), Labels: maps.Clone(labels), Created: time.Now().UTC().Truncate(time.Second)})
+	return secret, err
 }
 
-// write stores a token with a new secret.
-func (t *Tokens) write(token Token) (secret string, err error) {
-	secret = newSecret()
+func now() time.Time { return time.Now().UTC().Truncate(time.Second) }
+
+// put stores a token with a secret. write is a function of package wholefile.
+func (t *Tokens) put(token Token, secret string, write func(file string, text []byte) error) error {
 	token.Hash = hashOf(secret)
 	text, err := json.MarshalIndent(token, "", "  ")
 	if err == nil {
 		err = os.MkdirAll(t.dir, 0o700)
 	}
 	if err == nil {
-		err = wholefile.Write(t.file(token.Name), append(text, '\n'))
-	}
-	if err == nil && token.Name == localName {
-		err = wholefile.Write(t.LocalFile(), []byte(secret+"\n"))
-	}
-	if err != nil {
-		return "", fmt.Errorf("store token %q: %w", token.Name, err)
+		err = write(t.file(token.Name), append(text, '\n'))
 	}
 	t.forget()
-	return secret, nil
+	if err != nil {
+		return fmt.Errorf("store token %q: %w", token.Name, err)
+	}
+	return nil
 }
+
+// secretPrefix is the beginning of every secret, so that tools which look for secrets find it.
+const secretPrefix = "belay_"
 
 // newSecret returns 256 random bits as text.
 func newSecret() string {
-	return "belay_" + rand.Text() + rand.Text()
+	return secretPrefix + rand.Text() + rand.Text()
 }
 
 func hashOf(secret string) string {
@@ -200,7 +222,7 @@ func (t *Tokens) readAll() ([]Token, error) {
 			return nil, fmt.Errorf("tokens: %w", err)
 		}
 		var one Token
-		if json.Unmarshal(data, &one) != nil || one.Name+".json" != filepath.Base(file) || len(one.Hash) != 2*sha256.Size {
+		if json.Unmarshal(data, &one) != nil || one.Name+".json" != filepath.Base(file) || len(one.Hash) != 2*sha256.Size || one.hasEmptyLabel() {
 			return nil, fmt.Errorf("tokens: %s is damaged: remove it, and create the token again", file)
 		}
 		all = append(all, one)
@@ -215,7 +237,13 @@ func (t *Tokens) Rotate(name string) (secret string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return t.write(token)
+	secret = newSecret()
+	if name == localName { // first, so that Local never stores the hash of the old secret
+		if err := wholefile.Write(t.LocalFile(), []byte(secret+"\n")); err != nil {
+			return "", fmt.Errorf("store token %q: %w", name, err)
+		}
+	}
+	return secret, t.put(token, secret, wholefile.Write)
 }
 
 func (t *Tokens) named(name string) (Token, error) {
@@ -238,10 +266,11 @@ func (t *Tokens) Revoke(name string) error {
 	if _, err := t.named(name); err != nil {
 		return err
 	}
-	err := os.Remove(t.file(name))
-	if name == localName {
-		err = errors.Join(err, os.RemoveAll(t.LocalFile()))
+	var err error
+	if name == localName { // first, so that Local does not store the token again
+		err = os.RemoveAll(t.LocalFile())
 	}
+	err = errors.Join(err, os.Remove(t.file(name)))
 	t.forget()
 	if err != nil {
 		return fmt.Errorf("revoke token %q: %w", name, err)
@@ -269,14 +298,34 @@ func (t *Tokens) find(secret string) (*Token, error) {
 // LocalFile returns the file that holds the secret of the token "local", for the user's own command line.
 func (t *Tokens) LocalFile() string { return filepath.Join(t.dir, localName+".secret") }
 
-// Local returns the secret of the token "local", which has all roles. It makes the token if it does
-// not exist. The secret is in a file that only the user can read.
+// Local returns the secret of the token "local", which has all roles. It makes the token if it
+// does not exist. If several servers start at once, they make one token. The secret is in a
+// file that only the user can read.
 func (t *Tokens) Local() (string, error) {
-	if data, err := os.ReadFile(t.LocalFile()); err == nil {
+	before := ""
+	for try := 1; ; try++ {
+		data, err := os.ReadFile(t.LocalFile())
 		secret := strings.TrimSpace(string(data))
-		if token, err := t.find(secret); err != nil || token != nil {
-			return secret, err
+		switch {
+		case err == nil && strings.HasPrefix(secret, secretPrefix):
+			token, err := t.find(secret)
+			if err != nil || token != nil {
+				return secret, err
+			}
+			if secret == before { // it did not change, so no Rotate is at work
+				return secret, t.put(Token{Name: localName, Roles: []Role{RoleAdmin}, Created: now()}, secret, wholefile.Write)
+			}
+			before = secret
+			t.forget()
+		case err == nil:
+			err = os.Remove(t.LocalFile()) // it is damaged
+		case errors.Is(err, fs.ErrNotExist):
+			if err = os.MkdirAll(t.dir, 0o700); err == nil {
+				err = wholefile.Create(t.LocalFile(), []byte(newSecret()+"\n")) // only one server creates it
+			}
+		}
+		if again := errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist); err != nil && (!again || try == 10) { // another server was faster
+			return "", fmt.Errorf("store token %q: %w", localName, err)
 		}
 	}
-	return t.write(Token{Name: localName, Roles: []Role{RoleAdmin}, Created: time.Now().UTC().Truncate(time.Second)})
 }

@@ -71,10 +71,16 @@ func startTurn(ctx context.Context, s *Server, q *request, in *startTurnIn) (sta
 	}
 	agent := cmp.Or(in.Agent, info.State.Agent, host.Main)
 	if err := s.project.CheckAgent(agent); err != nil {
+		if q.token.isTenant() {
+			err = fmt.Errorf("there is no agent %q", agent)
+		}
 		return startedTurn{}, invalid("/agent", "%v", err)
 	}
 	if in.Model != "" {
 		if err := s.project.CheckModel(in.Model); err != nil {
+			if q.token.isTenant() {
+				err = fmt.Errorf("the name of the model %q is invalid, or its provider is unknown", in.Model)
+			}
 			return startedTurn{}, invalid("/model", "%v", err)
 		}
 	}
@@ -91,6 +97,9 @@ func startTurn(ctx context.Context, s *Server, q *request, in *startTurnIn) (sta
 		_ = http.NewResponseController(q.w).SetWriteDeadline(time.Time{}) // the turn may take long
 		out.Result, err = s.await(ctx, info.ID, turn.ID, out.After)
 	}
+	if out.Result != nil {
+		out.Result.Why = q.token.why(out.Result.Reason, out.Result.Why)
+	}
 	return out, err
 }
 
@@ -100,7 +109,7 @@ func (s *Server) await(ctx context.Context, session, queued, after string) (*tur
 	defer cancel()
 	go func() { // ends with this function
 		select {
-		case <-s.draining:
+		case <-s.draining.Done():
 			cancel()
 		case <-ctx.Done():
 		}
@@ -178,20 +187,31 @@ func listQueue(ctx context.Context, s *Server, q *request, in *sessionIn) (queue
 	return out, err
 }
 
+type abortTurnIn struct {
+	Session string `json:"session" in:"path" required:"true" jsonschema:"the id of the session"`
+	Turn    string `json:"turn,omitempty" maxLength:"128" jsonschema:"the id of the turn, from the event turn_start: another turn is not aborted. By default the turn that is open when the request arrives"`
+}
+
 // abortTurn aborts the open turn, whichever worker runs it. If this process runs it, it ends at
 // once. Otherwise the request is stored, and the worker that runs the turn reads it within a
-// second. A turn that nobody runs is ended by the worker that claims it next.
-func abortTurn(ctx context.Context, s *Server, q *request, in *sessionIn) (inspect.Session, error) {
+// second. A turn that nobody runs is ended by the worker that claims it next. The request is for
+// one turn: if this turn ends in the meantime, the request does not abort the next one.
+func abortTurn(ctx context.Context, s *Server, q *request, in *abortTurnIn) (inspect.Session, error) {
 	info, err := s.session(ctx, q, in.Session)
 	if err != nil {
 		return inspect.Session{}, err
 	}
-	by, open := q.token.by(), info.State.Turn
+	by, open, target := q.token.by(), info.State.Turn, in.Turn
+	if target == "" && open != nil {
+		target = open.ID
+	}
 	switch {
-	case s.worker != nil && s.worker.Abort(info.ID, fmt.Errorf("aborted by %s", by)):
-		return readSession(ctx, s, q, in)
+	case s.worker != nil && s.worker.Abort(info.ID, target, fmt.Errorf("aborted by %s", by)):
+		return readSession(ctx, s, q, &sessionIn{Session: in.Session})
 	case open == nil:
 		return inspect.Session{}, problem(http.StatusConflict, codes.TurnNone, "the session has no open turn")
+	case open.ID != target:
+		return inspect.Session{}, problem(http.StatusConflict, codes.TurnNone, "the turn %.80q is not open: the open turn of the session is %q", target, open.ID)
 	case inspect.IsChild(info.ID):
 		return inspect.Session{}, invalid("/session", "the session belongs to a subagent: abort the turn of its parent %s", inspect.ParentOf(info.ID))
 	case info.Held:
@@ -205,11 +225,11 @@ func abortTurn(ctx context.Context, s *Server, q *request, in *sessionIn) (inspe
 		}
 	}
 	turn := dueTurn(&info)
-	turn.Abort = by
+	turn.Abort, turn.AbortTurn = by, target
 	if err := s.store.Requeue(ctx, turn); err != nil {
 		return inspect.Session{}, err
 	}
-	return readSession(ctx, s, q, in)
+	return readSession(ctx, s, q, &sessionIn{Session: in.Session})
 }
 
 // dueTurn returns the open turn of a session, for the queue.

@@ -88,5 +88,15 @@ func tokenDirs(s *config.Loaded) []string {
 	return dirs
 }
 
-// hidden returns the files and directories that commands in the sandbox cannot read.
-func hidden(s *config.Loaded) []string { return slices.Concat(keyFiles(s), tokenDirs(s)) }
+// liveDirs returns the directory with the sockets through which processes exchange live
+// events: see package store/sqlite. A program that writes to them could forge events. A
+// read-only file system does not prevent this.
+func liveDirs(s *config.Loaded) []string {
+	if config.IsDSN(s.Store) || s.Store == "" {
+		return nil
+	}
+	return []string{s.Store + "-live"}
+}
+
+// hidden returns the files and directories that commands in the sandbox cannot use.
+func hidden(s *config.Loaded) []string { return slices.Concat(keyFiles(s), tokenDirs(s), liveDirs(s)) }

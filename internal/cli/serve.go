@@ -121,7 +121,7 @@ func (a *app) serveAPI(cmd *cobra.Command, o *serveOptions) (err error) {
 	}
 	server, err := serve.New(agents, &serve.Options{
 		Tokens: tokens, Workers: settings.Serve.Workers, Hosts: settings.Serve.Hosts, TrustProxy: settings.Serve.TrustProxy,
-		MaxBody: settings.Serve.MaxBody, Connections: settings.Serve.Connections, Grace: o.grace, Logger: a.logger(),
+		MaxBody: settings.Serve.MaxBody, Connections: settings.Serve.Connections, Rate: float64(settings.Serve.Rate), Streams: settings.Serve.Streams, Grace: o.grace, Logger: a.logger(),
 	})
 	if err != nil {
 		return err

@@ -113,6 +113,10 @@ type Serve struct {
 	// connections.
 	MaxBody     int64 `json:"max_body"`
 	Connections int   `json:"connections"`
+	// Rate is how many requests a token may send in a second. Streams is how many event
+	// streams it may have open.
+	Rate    int `json:"rate"`
+	Streams int `json:"streams"`
 }
 
 // Retention limits what `belay store prune` keeps. Zero means no limit.
@@ -189,6 +193,8 @@ func fields() []field {
 		{path: "serve.trust_proxy", value: func(c *Config) any { return &c.Serve.TrustProxy }, private: howServed},
 		{path: "serve.max_body", value: func(c *Config) any { return &c.Serve.MaxBody }, private: howServed},
 		{path: "serve.connections", value: func(c *Config) any { return &c.Serve.Connections }, private: howServed},
+		{path: "serve.rate", value: func(c *Config) any { return &c.Serve.Rate }, private: howServed},
+		{path: "serve.streams", value: func(c *Config) any { return &c.Serve.Streams }, private: howServed},
 		{path: "providers", value: func(c *Config) any { return &c.Providers }, private: "where keys are stored and which servers get them", inFiles: always},
 	}
 }

@@ -56,7 +56,7 @@ func TestDefaults(t *testing.T) {
 		Sandbox:   config.Sandbox{Mode: "auto"},
 		Hooks:     config.Hooks{AllowCommands: true},
 		Memory:    config.Memory{Mode: "off", File: filepath.Join(o.UserDir, "belay", "memory.db")},
-		Serve:     config.Serve{Listen: "127.0.0.1:7717", Workers: 4, MaxBody: 1_000_000, Connections: 4096},
+		Serve:     config.Serve{Listen: "127.0.0.1:7717", Workers: 4, MaxBody: 1_000_000, Connections: 4096, Rate: 500, Streams: 2000},
 	}
 	if diff := cmp.Diff(want, l.Config); diff != "" {
 		t.Error(diff)
@@ -95,7 +95,7 @@ sandbox: {mode: off, write: [~/cache], memory: 3GB, processes: 7, cpu_time: 2h}
 network: {private_hosts: [mcp.example.com], proxy: true}
 memory: {mode: propose, file: ~/memory.db}
 skills: {enforce_allowed_tools: true}
-serve: {listen: "0.0.0.0:80", hosts: [belay.example.com], workers: 0, trust_proxy: true, max_body: 2MB, connections: 9}
+serve: {listen: "0.0.0.0:80", hosts: [belay.example.com], workers: 0, trust_proxy: true, max_body: 2MB, connections: 9, rate: 7, streams: 5}
 hooks: {disable: [project/slow], allow_commands: false, webhook_allowlist: [hooks.example.com], no_previews: true}
 providers:
   anthropic: {key_file: key, url: "http://127.0.0.1:8080", thinking: adaptive}
@@ -143,7 +143,7 @@ providers:
 		Network: config.Network{PrivateHosts: []string{"mcp.example.com"}, Proxy: true},
 		Memory:  config.Memory{Mode: "propose", File: filepath.Join(home, "memory.db")},
 		Skills:  config.Skills{EnforceAllowedTools: true},
-		Serve:   config.Serve{Listen: "0.0.0.0:80", Hosts: []string{"belay.example.com"}, TrustProxy: true, MaxBody: 2_000_000, Connections: 9},
+		Serve:   config.Serve{Listen: "0.0.0.0:80", Hosts: []string{"belay.example.com"}, TrustProxy: true, MaxBody: 2_000_000, Connections: 9, Rate: 7, Streams: 5},
 		Hooks:   config.Hooks{Disable: []string{"project/slow"}, WebhookAllowlist: []string{"hooks.example.com"}, NoPreviews: true},
 		Providers: map[string]config.Provider{
 			"anthropic": {URL: "http://127.0.0.1:8080", KeyFile: filepath.Join(o.UserDir, "belay", "key"), Tuning: config.Tuning{Thinking: config.Adaptive}},
@@ -366,7 +366,7 @@ func TestTemplate(t *testing.T) {
 }
 
 // forUsers are settings that a project's file must not have.
-var forUsers = []string{"hooks.disable", "hooks.allow_commands", "hooks.webhook_allowlist", "permit.relax", "permit.roots", "permit.tools", "sandbox.write", "sandbox.memory", "sandbox.processes", "sandbox.cpu_time", "network.private_hosts", "network.proxy", "memory.file", "providers", "serve.listen", "serve.hosts", "serve.workers", "serve.trust_proxy", "serve.max_body", "serve.connections"}
+var forUsers = []string{"hooks.disable", "hooks.allow_commands", "hooks.webhook_allowlist", "permit.relax", "permit.roots", "permit.tools", "sandbox.write", "sandbox.memory", "sandbox.processes", "sandbox.cpu_time", "network.private_hosts", "network.proxy", "memory.file", "providers", "serve.listen", "serve.hosts", "serve.workers", "serve.trust_proxy", "serve.max_body", "serve.connections", "serve.rate", "serve.streams"}
 
 // The rules and guards of both files apply together.
 func TestRulesAddUp(t *testing.T) {

@@ -154,6 +154,8 @@ func (l *Loaded) fillIn() {
 	l.Serve.Listen = cmp.Or(l.Serve.Listen, "127.0.0.1:7717")
 	l.Serve.MaxBody = cmp.Or(l.Serve.MaxBody, 1_000_000)
 	l.Serve.Connections = cmp.Or(l.Serve.Connections, 4096)
+	l.Serve.Rate = cmp.Or(l.Serve.Rate, 500)
+	l.Serve.Streams = cmp.Or(l.Serve.Streams, 2000)
 	l.Approvals.Expiry = cmp.Or(l.Approvals.Expiry, 24*time.Hour)
 }
 

@@ -78,8 +78,8 @@ const template = `# Settings of this project for belay. Every line is optional; 
 # hooks.webhook_allowlist. "belay hooks list" shows which hooks run here.
 
 # Settings of "belay serve" work only in the user's own file, or as variables: serve.listen (127.0.0.1:7717), serve.hosts
-# (names of the server), serve.workers (4; 0 leaves turns to "belay worker"), serve.trust_proxy, serve.max_body (1MB) and
-# serve.connections (4096).
+# (names of the server), serve.workers (4; 0 leaves turns to "belay worker"), serve.trust_proxy, serve.max_body (1MB),
+# serve.connections (4096), serve.rate (500 requests in a second for each token) and serve.streams (2000 for each token).
 
 # approvals:
 #   on_ask: wait               # wait (at a terminal, else park), park, or deny

@@ -49,7 +49,7 @@ func SessionOf(ctx context.Context, store belay.TurnStore, info belay.SessionInf
 
 // FindSession finds the session with exactly this id. It reports false if there is none.
 func FindSession(ctx context.Context, store belay.ListStore, id string) (belay.SessionInfo, bool, error) {
-	for info, err := range store.Sessions(ctx, belay.SessionFilter{Prefix: id}) {
+	for info, err := range store.Sessions(ctx, belay.SessionFilter{ID: id}) {
 		if err != nil {
 			return belay.SessionInfo{}, false, err
 		}

@@ -103,7 +103,7 @@ var rooms = []room{
 	{"internal/assembly", levelAssembly, []string{"golang.org/x/sys"}, "agents are made of settings once, for the command line and for programs that embed it; it knows no terminal"},
 	{"host", levelEmbed, nil, "a program that embeds Belay gets what the command line has, behind few names"},
 	{"internal/inspect", levelInspect, nil, "sessions, approvals, hooks and the rest are described once, for the command line and the server"},
-	{"serve", levelServe, nil, "the server offers what a host has; how agents are made, the host knows"},
+	{"serve", levelServe, []string{"golang.org/x/time"}, "the server offers what a host has; how agents are made, the host knows"},
 	{"internal/cli", levelPrograms, nil, "the command line puts everything together; cmd/belay only calls it"},
 	{"internal/picture", levelPrograms, nil, "the picture of the README is drawn by a program"},
 	{"internal/demo", levelPrograms, nil, "the guided tour shows everything"},

@@ -77,10 +77,13 @@ func (s *Store) list(filter belay.SessionFilter) ([]belay.SessionInfo, error) {
 	return infos, nil
 }
 
-// matches reports whether the session has the prefix, the labels and the open turn that a
-// filter asks for. It ignores filter.After.
+// matches reports whether the session has the id, the time of change, the labels and the open
+// turn that a filter asks for. It ignores filter.After.
 func (se *session) matches(name string, filter *belay.SessionFilter) bool {
-	if !strings.HasPrefix(name, filter.Prefix) || filter.Open && se.state.Turn == nil {
+	switch {
+	case filter.ID != "" && name != filter.ID, !strings.HasPrefix(name, filter.Prefix):
+		return false
+	case filter.Open && se.state.Turn == nil, !filter.Since.IsZero() && se.changed < filter.Since.UnixNano():
 		return false
 	}
 	for label, value := range filter.Labels {
@@ -100,7 +103,7 @@ func (s *Store) inbox(filter belay.ApprovalFilter) []belay.Approval {
 	defer s.mu.Unlock()
 	var found []*approval
 	for _, a := range s.approvals {
-		if (filter.Session == "" || a.Session == filter.Session) && (!filter.Pending || a.Decided == nil) {
+		if (filter.ID == "" || a.ID == filter.ID) && (filter.Session == "" || a.Session == filter.Session) && (!filter.Pending || a.Decided == nil) {
 			found = append(found, a)
 		}
 	}

@@ -22,7 +22,7 @@ func (s *Store) Commit(ctx context.Context, c *belay.Commit) error {
 		return fmt.Errorf("commit to session %q with epoch %d: %w", c.Session, c.Epoch, err)
 	}
 	s.committer.commits.Add(1)
-	s.committed.broadcast()
+	s.watches.wake(c.Session)
 	return nil
 }
 

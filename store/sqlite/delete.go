@@ -17,6 +17,7 @@ func (s *Store) Delete(ctx context.Context, session string) error {
 			return fmt.Errorf("delete session %q: %w", session, err)
 		}
 		if left == "" {
+			s.watches.wakeAll() // also those of the subagents' sessions
 			return nil
 		}
 		if err := s.settle(ctx, left); err != nil {

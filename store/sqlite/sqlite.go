@@ -75,7 +75,7 @@ type Store struct {
 	committer committer
 	queue     *queue
 	stirred   broadcast // signals that the journal has new runs
-	committed broadcast // signals that a commit was stored
+	watches   watches   // the sessions that callers of Changes watch
 	due       broadcast // signals that a turn may be due
 
 	migrated      [2]int64

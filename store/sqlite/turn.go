@@ -3,10 +3,7 @@ package sqlite
 import (
 	"cmp"
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
-	"iter"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -185,42 +182,6 @@ func (s *Store) Load(ctx context.Context) (load belay.Load, err error) {
 		return load, fmt.Errorf("load: %w", s.explain(record.Cause(ctx, err)))
 	}
 	return load, nil
-}
-
-// Changes yields the current state of a session, and then the new state after a change. If
-// the session changes several times quickly, Changes may yield only the last state. It sees
-// changes by this process at once, and changes by other processes within Options.Poll.
-func (s *Store) Changes(ctx context.Context, session string) iter.Seq2[belay.SessionInfo, error] {
-	return func(yield func(belay.SessionInfo, error) bool) {
-		if err := s.changes(ctx, session, func(info belay.SessionInfo) bool { return yield(info, nil) }); err != nil {
-			yield(belay.SessionInfo{}, fmt.Errorf("changes of session %q: %w", session, s.explain(err)))
-		}
-	}
-}
-
-func (s *Store) changes(ctx context.Context, session string, yield func(belay.SessionInfo) bool) error {
-	var seen record.Seen
-	for {
-		committed := s.committed.wait() // subscribe before reading, so that no change is missed
-		row, err := s.read.SessionRow(ctx, session)
-		switch {
-		case errors.Is(err, sql.ErrNoRows):
-			return belay.ErrNotFound
-		case err != nil:
-			return record.Cause(ctx, err)
-		}
-		if now := record.SeenOf(row); now != seen {
-			seen = now
-			info, err := s.info(ctx, s.read, row, map[string]bool{"": false})
-			if err != nil || !yield(info) {
-				return err
-			}
-			continue
-		}
-		if err := s.await(ctx, committed, s.opts.Poll); err != nil {
-			return err
-		}
-	}
 }
 
 // await waits for a signal, but not longer than atMost.

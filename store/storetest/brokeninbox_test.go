@@ -71,6 +71,9 @@ var inboxFaults = []fault{
 			})
 		}
 	}, []string{"approvals are selected by their session"}},
+	{"does not look at the id of an approval", onApprovalFilter(func(filter *belay.ApprovalFilter) { filter.ID = "" }), []string{
+		"one approval is found by its exact id",
+	}},
 	{"takes a refusal for no decision", func(f *flawed) {
 		f.inbox = func(ctx context.Context, filter belay.ApprovalFilter) iter.Seq2[belay.Approval, error] {
 			pending := filter.Pending

@@ -41,6 +41,22 @@ var listFaults = []fault{
 	{"does not look at the prefix", bySessionFilter(func(filter belay.SessionFilter, info belay.SessionInfo) bool {
 		return !filter.Open || info.State.Turn != nil
 	}), []string{"sessions are selected by the exact prefix of their ids", "a session is listed if all parts of the filter match"}},
+	{"does not look at the id", onSessionFilter(func(filter *belay.SessionFilter) { filter.ID = "" }), []string{
+		"one session is found by its exact id",
+	}},
+	{"takes an id for a prefix", onSessionFilter(func(filter *belay.SessionFilter) {
+		if filter.ID != "" {
+			filter.ID, filter.Prefix = "", filter.ID
+		}
+	}), []string{"one session is found by its exact id"}},
+	{"does not look at the time of a change", onSessionFilter(func(filter *belay.SessionFilter) { filter.Since = time.Time{} }), []string{
+		"a filter selects sessions that changed at a time or later",
+	}},
+	{"lists only sessions that changed later", bySessionFilter(func(filter belay.SessionFilter, info belay.SessionInfo) bool {
+		return info.Changed.After(filter.Since) && strings.HasPrefix(info.ID, filter.Prefix)
+	}), []string{
+		"a filter selects sessions that changed at a time or later",
+	}},
 	{"takes parked turns for none", onSessions(func(all []belay.SessionInfo) []belay.SessionInfo {
 		return slices.DeleteFunc(all, func(i belay.SessionInfo) bool { return i.State.Turn != nil && i.State.Turn.Parked })
 	}), []string{"a filter selects sessions with an open turn, including parked ones"}},

@@ -39,6 +39,13 @@ var inboxRules = []rule{
 		s.wantInbox(t, belay.ApprovalFilter{Session: "two"}, "d", "c")
 		s.wantInbox(t, belay.ApprovalFilter{Session: "t"})
 	}},
+	{"one approval is found by its exact id", func(t testing.TB, s *subject) {
+		s.questions(t)
+		s.wantInbox(t, belay.ApprovalFilter{ID: "b"}, "b")
+		s.wantInbox(t, belay.ApprovalFilter{ID: "b", Session: "one"}, "b")
+		s.wantInbox(t, belay.ApprovalFilter{ID: "b", Session: "two"})
+		s.wantInbox(t, belay.ApprovalFilter{ID: "nobody"})
+	}},
 	{"a filter selects undecided approvals, including expired ones", func(t testing.TB, s *subject) {
 		asked := s.questions(t)
 		late := fullApproval("three", "late")

@@ -41,12 +41,30 @@ var sessionListRules = []rule{
 		s.wantSessions(t, belay.SessionFilter{}, want...)
 	}},
 	{"sessions are selected by the exact prefix of their ids", func(t testing.TB, s *subject) {
-		s.changed(t, "a", "A", "a%", "ab", "a_", "á", "b", "ba", `a\`)
+		s.changed(t, "a", "A", "a%", "ab", "a_", "á", "b", "ba", `a\`, "\U0010FFFF", "\U0010FFFFx", "\uD7FFx", "\uE000")
 		for prefix, want := range map[string][]string{
 			"a": {`a\`, "a_", "ab", "a%", "a"}, "A": {"A"}, "a%": {"a%"}, "a_": {"a_"}, "ab": {"ab"}, "á": {"á"}, `a\`: {`a\`}, "%": nil, "_": nil, "abc": nil,
+			"\U0010FFFF": {"\U0010FFFFx", "\U0010FFFF"}, "\uD7FF": {"\uD7FFx"}, "\uE000": {"\uE000"},
 		} {
 			s.wantSessions(t, belay.SessionFilter{Prefix: prefix}, want...)
 		}
+	}},
+	{"one session is found by its exact id", func(t testing.TB, s *subject) {
+		s.changed(t, "a", "A", "a/b", "ab", "a%")
+		for id, want := range map[string][]string{"a": {"a"}, "A": {"A"}, "a/b": {"a/b"}, "a%": {"a%"}, "b": nil, "a_": nil} {
+			s.wantSessions(t, belay.SessionFilter{ID: id}, want...)
+		}
+		s.wantSessions(t, belay.SessionFilter{ID: "a", Open: true})
+		s.wantSessions(t, belay.SessionFilter{ID: "ab", Prefix: "a"}, "ab")
+		s.wantSessions(t, belay.SessionFilter{ID: "ab", Prefix: "b"})
+	}},
+	{"a filter selects sessions that changed at a time or later", func(t testing.TB, s *subject) {
+		s.changed(t, "a", "b", "c")
+		at := s.info(t, "b").Changed
+		s.wantSessions(t, belay.SessionFilter{Since: at}, "c", "b")
+		s.wantSessions(t, belay.SessionFilter{Since: at, Limit: 1}, "c")
+		s.wantSessions(t, belay.SessionFilter{Since: s.info(t, "c").Changed.Add(time.Millisecond)})
+		s.wantSessions(t, belay.SessionFilter{Since: at.Add(-time.Hour), Prefix: "a"}, "a")
 	}},
 	{"a filter selects sessions with an open turn, including parked ones", func(t testing.TB, s *subject) {
 		s.underway(t)

@@ -62,6 +62,34 @@ var requeueRules = []struct {
 			t.Errorf("the next turn is claimed as %+v, want it without the request of the one before", again)
 		}
 	}},
+	{"a request to abort names its turn", func(t testing.TB, s belay.RequeueStore) {
+		t.Helper()
+		makeSession(t, s)
+		request := belay.DueTurn{Session: "a", Agent: "main", Abort: "ann", AbortTurn: "turn-7"}
+		if err := s.Requeue(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+		due := claimNow(t, s)
+		if due.Abort != "ann" || due.AbortTurn != "turn-7" {
+			t.Errorf("the claimed turn is %+v, want the request for turn-7", due)
+		}
+		if all := abortsOf(t, s); len(all) != 1 || all[0].AbortTurn != "turn-7" {
+			t.Errorf("the turns to abort are %+v, want turn-7", all)
+		}
+		request.AbortTurn = "turn-8"
+		if err := s.Requeue(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+		if all := abortsOf(t, s); len(all) != 1 || all[0].AbortTurn != "turn-8" {
+			t.Errorf("after a second request the turns to abort are %+v, want turn-8", all)
+		}
+		if err := s.Settle(t.Context(), due, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		if again := claimNow(t, s); again.Abort != "" || again.AbortTurn != "" {
+			t.Errorf("the next turn is claimed as %+v, want it without a request", again)
+		}
+	}},
 	{"a request to abort waits for the next claim", func(t testing.TB, s belay.RequeueStore) {
 		t.Helper()
 		makeSession(t, s)

@@ -72,6 +72,10 @@ func Approvals(ctx context.Context, db Database, filter belay.ApprovalFilter) ([
 	query := "SELECT a.id, session, response, turn, call_id, tool, hash, asked_by, floor, asked, expires, decision, reason, answer, pattern" +
 		" FROM approvals a JOIN approval_words w ON w.id = a.id WHERE 1 = 1"
 	var args []any
+	if filter.ID != "" {
+		query += " AND a.id = ?"
+		args = append(args, filter.ID)
+	}
 	if filter.Session != "" {
 		query += " AND session = ?"
 		args = append(args, filter.Session)

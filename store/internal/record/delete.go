@@ -23,14 +23,14 @@ type Deletion struct {
 // one of them, Delete removes nothing and returns that holder. The caller must clean up
 // after the holder and call Delete again.
 func (d *Deletion) Delete(ctx context.Context, q *table.Queries, session string) (left string, err error) {
-	found, err := q.LockFamily(ctx, table.LockFamilyParams{ID: session, Children: session + "/"})
+	found, err := q.LockFamily(ctx, table.LockFamilyParams{ID: session, First: session + "/", Until: session + "0"})
 	switch {
 	case err != nil:
 		return "", err
 	case found == 0:
 		return "", belay.ErrNotFound
 	}
-	family, err := q.FamilyOf(ctx, table.FamilyOfParams{ID: session, Children: session + "/"})
+	family, err := q.FamilyOf(ctx, table.FamilyOfParams{ID: session, First: session + "/", Until: session + "0"})
 	if err != nil {
 		return "", err
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/belay-run/belay"
@@ -113,34 +112,92 @@ func Messages(ctx context.Context, q *table.Queries, session string, after int64
 	return nil
 }
 
-// Sessions reads the matching sessions, the most recently changed first.
+// Sessions reads the matching sessions, the most recently changed first. The indexes of the
+// table answer every filter, so that a page costs the same however many sessions there are.
 func Sessions(ctx context.Context, db Database, filter belay.SessionFilter) ([]table.Session, error) {
 	query := "SELECT id, epoch, holder, created, changed, last, response, compaction, keep, turn_state, state, title, labels FROM sessions WHERE 1 = 1"
 	var args []any
+	add := func(condition string, values ...any) {
+		query += " AND " + condition
+		args = append(args, values...)
+	}
+	if filter.ID != "" {
+		add("id = ?", filter.ID)
+	}
 	if filter.Prefix != "" {
-		query += " AND substr(id, 1, ?) = ?"
-		args = append(args, utf8.RuneCountInString(filter.Prefix), filter.Prefix)
+		condition, values := hasPrefix(filter.Prefix)
+		add(condition, values...)
+	}
+	if !filter.Since.IsZero() {
+		add("changed >= ?", Nanos(filter.Since))
 	}
 	if filter.Open {
-		query += " AND turn_state <> ''"
+		add("turn_state <> ''")
 	}
-	const labelled = " AND EXISTS (SELECT 1 FROM session_labels l WHERE l.session = sessions.id AND l.name = ? AND l.value = ?)"
-	query += strings.Repeat(labelled, len(filter.Labels))
 	for _, name := range slices.Sorted(maps.Keys(filter.Labels)) {
-		args = append(args, name, filter.Labels[name])
+		add("EXISTS (SELECT 1 FROM session_labels l WHERE l.session = sessions.id AND l.name = ? AND l.value = ?)", name, filter.Labels[name])
 	}
 	changed, id, err := filter.Start()
 	if err != nil {
 		return nil, err
 	}
 	if id != "" {
-		query += " AND (changed < ? OR changed = ? AND id < ?)"
-		args = append(args, Nanos(changed), Nanos(changed), id)
+		add("(changed, id) < (?, ?)", Nanos(changed), id)
 	}
-	query += " ORDER BY changed DESC, id DESC" + limit(filter.Limit)
+	order := " ORDER BY changed DESC, id DESC"
+	if filter.ID == "" {
+		name, rare, err := rareLabel(ctx, db, filter.Labels)
+		if err != nil {
+			return nil, err
+		}
+		if rare { // read the few sessions with this label, and sort them: + keeps the database from reading in the order of an index
+			add("id IN (SELECT l.session FROM session_labels l WHERE l.name = ? AND l.value = ?)", name, filter.Labels[name])
+			order = " ORDER BY +changed DESC, id DESC"
+		}
+	}
+	query += order + limit(filter.Limit)
 	return Collect(ctx, db, query, args, func(rows *sql.Rows, r *table.Session) error {
 		return rows.Scan(&r.ID, &r.Epoch, &r.Holder, &r.Created, &r.Changed, &r.Last, &r.Response, &r.Compaction, &r.Keep, &r.TurnState, &r.State, &r.Title, &r.Labels)
 	})
+}
+
+// hasPrefix returns the condition that an id begins with a prefix. It is a range of an index:
+// the databases compare ids byte by byte.
+func hasPrefix(prefix string) (condition string, args []any) {
+	if !utf8.ValidString(prefix) {
+		return "substr(id, 1, ?) = ?", []any{utf8.RuneCountInString(prefix), prefix}
+	}
+	runes := []rune(prefix)
+	for len(runes) > 0 && runes[len(runes)-1] == utf8.MaxRune { // no character comes after it
+		runes = runes[:len(runes)-1]
+	}
+	if len(runes) == 0 {
+		return "id >= ?", []any{prefix}
+	}
+	last := &runes[len(runes)-1]
+	if *last++; *last == 0xD800 { // the first surrogate, which no text contains
+		*last = 0xE000
+	}
+	return "id >= ? AND id < ?", []any{prefix, string(runes)}
+}
+
+// fewLabelled is the number of sessions up to which a label counts as rare.
+const fewLabelled = 1000
+
+// rareLabel returns the name of a label that only few sessions have. Such sessions are found
+// through the label. All others are found in the order of their change.
+func rareLabel(ctx context.Context, db Database, labels map[string]string) (name string, rare bool, err error) {
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		counted, err := Collect(ctx, db, "SELECT count(*) FROM (SELECT 1 FROM session_labels WHERE name = ? AND value = ? LIMIT ?) AS few", []any{name, labels[name], fewLabelled},
+			func(rows *sql.Rows, n *int64) error { return rows.Scan(n) })
+		if err != nil {
+			return "", false, err
+		}
+		if len(counted) > 0 && counted[0] < fewLabelled {
+			return name, true, nil
+		}
+	}
+	return "", false, nil
 }
 
 // InfoOf decodes a session for a list. The store passes held, because the row alone does

@@ -29,7 +29,7 @@ func Submit(ctx context.Context, q *table.Queries, turn *belay.QueuedTurn, now t
 	return q.AddQueuedTurn(ctx, table.AddQueuedTurnParams{ID: turn.ID, Session: turn.Session, Number: number, Agent: turn.Agent, Model: turn.Model, Body: body})
 }
 
-// Requeue makes the turn of an existing session due, and stores who asked to abort it.
+// Requeue makes the turn of an existing session due, and stores who asked to abort which turn.
 func Requeue(ctx context.Context, db Database, q *table.Queries, turn *belay.DueTurn, now time.Time) error {
 	if _, err := q.SessionRow(ctx, turn.Session); errors.Is(err, sql.ErrNoRows) {
 		return belay.ErrNotFound
@@ -38,15 +38,15 @@ func Requeue(ctx context.Context, db Database, q *table.Queries, turn *belay.Due
 	}
 	_, err := q.AddDueTurn(ctx, table.AddDueTurnParams{Session: turn.Session, Agent: turn.Agent, Model: turn.Model, Due: Nanos(now)})
 	if err == nil && turn.Abort != "" {
-		_, err = Collect(ctx, db, "UPDATE due_turns SET abort = ? WHERE session = ? RETURNING session", []any{turn.Abort, turn.Session}, func(rows *sql.Rows, session *string) error { return rows.Scan(session) })
+		_, err = Collect(ctx, db, "UPDATE due_turns SET abort = ?, abort_turn = ? WHERE session = ? RETURNING session", []any{turn.Abort, turn.AbortTurn, turn.Session}, func(rows *sql.Rows, session *string) error { return rows.Scan(session) })
 	}
 	return err
 }
 
 // Aborts returns the turns that a holder has claimed and should abort.
 func Aborts(ctx context.Context, db Database, holder string) ([]belay.DueTurn, error) {
-	return Collect(ctx, db, "SELECT session, agent, model, abort FROM due_turns WHERE holder = ? AND abort <> ''", []any{holder}, func(rows *sql.Rows, turn *belay.DueTurn) error {
-		return rows.Scan(&turn.Session, &turn.Agent, &turn.Model, &turn.Abort)
+	return Collect(ctx, db, "SELECT session, agent, model, abort, abort_turn FROM due_turns WHERE holder = ? AND abort <> ''", []any{holder}, func(rows *sql.Rows, turn *belay.DueTurn) error {
+		return rows.Scan(&turn.Session, &turn.Agent, &turn.Model, &turn.Abort, &turn.AbortTurn)
 	})
 }
 
@@ -117,7 +117,7 @@ func WaitingKinds(ctx context.Context, db Database, filter belay.TurnFilter) ([]
 func ClaimQuery(lock string) string {
 	return "UPDATE due_turns SET holder = ?, claimed = ?, why = '' WHERE session = (SELECT session FROM due_turns" +
 		" WHERE holder = '' AND NOT parked AND agent = ? AND model = ? ORDER BY due, session LIMIT 1" + lock + ")" +
-		" AND holder = '' RETURNING session, agent, model, due, mark, abort"
+		" AND holder = '' RETURNING session, agent, model, due, mark, abort, abort_turn"
 }
 
 // ClaimTurn claims a due turn of the first of these kinds that has one.
@@ -126,7 +126,7 @@ func ClaimTurn(ctx context.Context, db Database, holder string, now time.Time, k
 	for _, kind := range kinds {
 		found, err := Collect(ctx, db, query, []any{holder, Nanos(now), kind.Agent, kind.Model}, func(rows *sql.Rows, turn *belay.DueTurn) error {
 			var due int64
-			err := rows.Scan(&turn.Session, &turn.Agent, &turn.Model, &due, &turn.Mark, &turn.Abort)
+			err := rows.Scan(&turn.Session, &turn.Agent, &turn.Model, &due, &turn.Mark, &turn.Abort, &turn.AbortTurn)
 			turn.Since = Moment(due)
 			return err //nolint:wrapcheck // the store adds context
 		})
@@ -251,6 +251,19 @@ func Load(ctx context.Context, q *table.Queries, now time.Time, holders map[stri
 
 // Seen identifies a state of a session. Compare two values to detect a change.
 type Seen struct{ epoch, last, changed int64 }
+
+// Changed is the state of a session that was changed.
+type Changed struct {
+	ID   string
+	Seen Seen
+}
+
+// ChangedSince reads the states of the sessions that were changed at a time or later.
+func ChangedSince(ctx context.Context, db Database, since time.Time) ([]Changed, error) {
+	return Collect(ctx, db, "SELECT id, epoch, last, changed FROM sessions WHERE changed >= ?", []any{Nanos(since)}, func(rows *sql.Rows, c *Changed) error {
+		return rows.Scan(&c.ID, &c.Seen.epoch, &c.Seen.last, &c.Seen.changed)
+	})
+}
 
 // SeenOf returns the current state of a session.
 func SeenOf(row table.Session) Seen { return Seen{row.Epoch, row.Last, row.Changed} }

@@ -235,12 +235,13 @@ func (q *Queries) DescribeSession(ctx context.Context, arg DescribeSessionParams
 }
 
 const familyOf = `-- name: FamilyOf :many
-SELECT id, holder FROM sessions WHERE id = ?1 OR substr(id, 1, length(CAST(?2 AS TEXT))) = CAST(?2 AS TEXT) ORDER BY id
+SELECT id, holder FROM sessions WHERE id = ?1 OR (id >= CAST(?2 AS TEXT) AND id < CAST(?3 AS TEXT)) ORDER BY id
 `
 
 type FamilyOfParams struct {
-	ID       string
-	Children string
+	ID    string
+	First string
+	Until string
 }
 
 type FamilyOfRow struct {
@@ -249,7 +250,7 @@ type FamilyOfRow struct {
 }
 
 func (q *Queries) FamilyOf(ctx context.Context, arg FamilyOfParams) ([]FamilyOfRow, error) {
-	rows, err := q.query(ctx, q.familyOfStmt, familyOf, arg.ID, arg.Children)
+	rows, err := q.query(ctx, q.familyOfStmt, familyOf, arg.ID, arg.First, arg.Until)
 	if err != nil {
 		return nil, err
 	}
@@ -367,17 +368,18 @@ func (q *Queries) IdleSessions(ctx context.Context) ([]IdleSessionsRow, error) {
 
 const lockFamily = `-- name: LockFamily :execrows
 
-UPDATE sessions SET title = title WHERE id = ?1 OR substr(id, 1, length(CAST(?2 AS TEXT))) = CAST(?2 AS TEXT)
+UPDATE sessions SET title = title WHERE id = ?1 OR (id >= CAST(?2 AS TEXT) AND id < CAST(?3 AS TEXT))
 `
 
 type LockFamilyParams struct {
-	ID       string
-	Children string
+	ID    string
+	First string
+	Until string
 }
 
-// The session and those of its subagents.
+// The session and those of its subagents. Their ids are a range: from the id with a slash to the id with the next character.
 func (q *Queries) LockFamily(ctx context.Context, arg LockFamilyParams) (int64, error) {
-	result, err := q.exec(ctx, q.lockFamilyStmt, lockFamily, arg.ID, arg.Children)
+	result, err := q.exec(ctx, q.lockFamilyStmt, lockFamily, arg.ID, arg.First, arg.Until)
 	if err != nil {
 		return 0, err
 	}

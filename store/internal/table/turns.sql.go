@@ -146,7 +146,7 @@ func (q *Queries) HeldCounts(ctx context.Context) ([]HeldCountsRow, error) {
 const nextTurn = `-- name: NextTurn :execrows
 
 UPDATE due_turns SET
-    holder = '', parked = FALSE, due = ?1, why = '', abort = '',
+    holder = '', parked = FALSE, due = ?1, why = '', abort = '', abort_turn = '',
     agent = COALESCE((SELECT q.agent FROM queued_turns q WHERE q.session = due_turns.session ORDER BY q.number LIMIT 1), agent),
     model = COALESCE((SELECT q.model FROM queued_turns q WHERE q.session = due_turns.session ORDER BY q.number LIMIT 1), model)
 WHERE due_turns.session = ?2 AND due_turns.holder = ?3

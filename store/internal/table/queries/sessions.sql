@@ -79,13 +79,13 @@ DELETE FROM session_labels WHERE session = @session;
 -- name: AddLabel :exec
 INSERT INTO session_labels (session, name, value) VALUES (@session, @name, @value);
 
--- The session and those of its subagents.
+-- The session and those of its subagents. Their ids are a range: from the id with a slash to the id with the next character.
 
 -- name: LockFamily :execrows
-UPDATE sessions SET title = title WHERE id = @id OR substr(id, 1, length(CAST(@children AS TEXT))) = CAST(@children AS TEXT);
+UPDATE sessions SET title = title WHERE id = @id OR (id >= CAST(@first AS TEXT) AND id < CAST(@until AS TEXT));
 
 -- name: FamilyOf :many
-SELECT id, holder FROM sessions WHERE id = @id OR substr(id, 1, length(CAST(@children AS TEXT))) = CAST(@children AS TEXT) ORDER BY id;
+SELECT id, holder FROM sessions WHERE id = @id OR (id >= CAST(@first AS TEXT) AND id < CAST(@until AS TEXT)) ORDER BY id;
 
 -- Who works for a session besides its holder: claims its turn, or runs one of its hooks.
 

@@ -45,7 +45,7 @@ DELETE FROM due_turns WHERE due_turns.session = @session AND due_turns.holder = 
 
 -- name: NextTurn :execrows
 UPDATE due_turns SET
-    holder = '', parked = FALSE, due = @due, why = '', abort = '',
+    holder = '', parked = FALSE, due = @due, why = '', abort = '', abort_turn = '',
     agent = COALESCE((SELECT q.agent FROM queued_turns q WHERE q.session = due_turns.session ORDER BY q.number LIMIT 1), agent),
     model = COALESCE((SELECT q.model FROM queued_turns q WHERE q.session = due_turns.session ORDER BY q.number LIMIT 1), model)
 WHERE due_turns.session = @session AND due_turns.holder = @holder;

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -24,7 +25,8 @@ import (
 
 // operation is one operation in the OpenAPI document.
 type operation struct {
-	ID         string `json:"operationId"` //nolint:tagliatelle // OpenAPI names it
+	ID         string   `json:"operationId"` //nolint:tagliatelle // OpenAPI names it
+	Tags       []string `json:"tags"`
 	Parameters []struct {
 		Name     string `json:"name"`
 		In       string `json:"in"`
@@ -93,7 +95,7 @@ var calls = map[string]func(context.Context, *client.Client) error{
 		return err
 	},
 	"listQueue":  func(ctx context.Context, c *client.Client) error { _, err := c.ListQueue(ctx, "x"); return err },
-	"abortTurn":  func(ctx context.Context, c *client.Client) error { _, err := c.AbortTurn(ctx, "x", ""); return err },
+	"abortTurn":  func(ctx context.Context, c *client.Client) error { _, err := c.AbortTurn(ctx, "x", "x"); return err },
 	"resumeTurn": func(ctx context.Context, c *client.Client) error { _, err := c.ResumeTurn(ctx, "x"); return err },
 	"listApprovals": func(ctx context.Context, c *client.Client) error {
 		_, err := c.ListApprovals(ctx, api.ListApprovals{Session: "x", All: true, Undecided: true, Limit: 1, After: "x"})
@@ -149,6 +151,7 @@ func first[V any](all func(yield func(V, error) bool)) error {
 func TestEveryOperationHasAMethod(t *testing.T) {
 	t.Parallel()
 	operations := readOperations(t)
+	maps.DeleteFunc(operations, func(_ string, op operation) bool { return slices.Contains(op.Tags, "openai") }) // for the clients of OpenAI
 	for at, op := range operations {
 		call, ok := calls[op.ID]
 		if !ok {

@@ -123,8 +123,9 @@ func (q *inquiry) elsewhere(ctx context.Context, store ListStore, session string
 	}
 }
 
-// anyBut reports whether the store has a decision about a question that is still open
-// here.
+// anyBut reports whether a question that is open here is not in pending, which has the ids of
+// the approvals that are undecided in the store. Somebody has decided such a question in
+// another process.
 func (q *inquiry) anyBut(pending map[string]bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

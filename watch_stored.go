@@ -354,8 +354,9 @@ func (s *storedWatch) read(first, last int64) (messages iter.Seq2[*Message, erro
 	}, true
 }
 
-// enterTurn notes the turn of the next message. If all agents are watched, it reads which
-// agent ran the last turn.
+// enterTurn sets the current turn to the turn of the next message. If the turn changes and all
+// agents are watched (failed is not nil), it also sets the agent to the one that ran the most
+// recent turn of the session. The store keeps only that name.
 func (s *storedWatch) enterTurn(turn string) error {
 	if s.failed != nil && turn != s.turn {
 		info, err := s.info()

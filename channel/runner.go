@@ -95,9 +95,13 @@ func (r *Runner) Run(ctx context.Context) error {
 	if locked, err := lockFile(lock); err != nil || !locked {
 		return fmt.Errorf("channel %s: %w", r.name, cmp.Or(err, ErrRunning))
 	}
-	if r.status, err = ReadStatus(r.opts.Dir, r.name); err != nil {
+	status, err := ReadStatus(r.opts.Dir, r.name)
+	if err != nil {
 		return err
 	}
+	r.mu.Lock()
+	r.status = status
+	r.mu.Unlock()
 	var group sync.WaitGroup
 	defer group.Wait()
 	ctx, cancel := context.WithCancel(ctx)

@@ -25,9 +25,10 @@ func searchCommands(t table) {
 
 // grepCommand judges programs that search files for a pattern. patterns are the options
 // whose value is the pattern. Without such an option, the first argument is the pattern.
-// grep itself searches directories only with -r. The other programs always do. A program
-// that searches directories uses the current directory if it has no path. rg, ag and ack
-// then search their standard input instead, if it is a pipe.
+// rg, ag, ack and rgrep always search directories. grep and its other variants do so only
+// with -r, -R or -d recurse. A program that searches directories uses the current directory
+// if it has no path. rg, ag and ack then search their standard input instead, if it is a
+// pipe.
 func grepCommand(patterns, list string) judge {
 	given := strings.Fields(patterns)
 	return func(c *invoked) {

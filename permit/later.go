@@ -129,7 +129,7 @@ func (f *Floor) RunsLater() []string {
 }
 
 // RebasePlans returns the directories where git keeps the next steps of an unfinished
-// rebase. Only git may change them.
+// rebase, am, cherry-pick or revert. Only git may change them.
 func (f *Floor) RebasePlans() []string {
 	var paths []string
 	for _, name := range []string{"rebase-merge", "rebase-apply", "sequencer"} {

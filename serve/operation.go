@@ -131,7 +131,7 @@ func typeOf(t reflect.Type) (*typeschema.Type, error) {
 	if err == nil {
 		types.Store(t, described)
 	}
-	return described, err //nolint:wrapcheck // the callers add context
+	return described, err
 }
 
 // A place says where a field of the input is.

@@ -55,7 +55,7 @@ func (s *Server) problemFor(ctx context.Context, token *Token, err error) *Probl
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
 	}
-	if known, status, code := api.CodeOf(err); known != nil {
+	if status, code, known := api.CodeOf(err); known != nil {
 		if token.isTenant() {
 			err = known
 		}

@@ -94,7 +94,7 @@ type followed struct {
 }
 
 // followed returns how to follow the turn.
-func (t *startedTurn) followed(see func(*belay.Event)) *followed {
+func (t startedTurn) followed(see func(*belay.Event)) *followed {
 	return &followed{session: t.Session, queued: t.ID, after: t.After, open: t.open, see: see}
 }
 

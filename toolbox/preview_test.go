@@ -24,7 +24,7 @@ func TestPreview(t *testing.T) {
 	}
 	put("a.txt", "one\ntwo\nthree\n")
 	put("crlf.txt", "one\r\ntwo\r\n")
-	put("twice.txt", "x\nx\n")
+	put("twice.txt", strings.Repeat("x\n", 2))
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,9 @@ func (f *Floor) later(e *permit.Explanation) []string {
 	return paths
 }
 
-// continuesRebase reports whether a git command can begin or continue a rebase.
+// continuesRebase reports whether a finding is a git command that may change a plan of
+// [permit.Floor.RebasePlans]: it may begin, continue or end a rebase, an am, a cherry-pick or
+// a revert.
 func continuesRebase(f permit.Finding) bool {
 	words := strings.Fields(f.Subject)
 	return f.Kind == permit.KindCommand && len(words) > 1 && words[0] == "git" &&

@@ -38,8 +38,11 @@ func (t *Type) Decode(input []byte, into any) error {
 	if err == nil {
 		err = json.Unmarshal(prepared, into)
 	}
-	if err == nil || errors.Is(err, errNotJSON) || errors.Is(err, errTooDeep) {
-		return err
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, errNotJSON) || errors.Is(err, errTooDeep) {
+		return err //nolint:wrapcheck // it is our own
 	}
 	if faults := t.Faults(input); len(faults) > 0 {
 		return errors.New(strings.Join(faults, "\n- "))

@@ -74,13 +74,13 @@ var known = []struct {
 	{belay.ErrClosed, http.StatusServiceUnavailable, codes.ServerDraining},
 }
 
-// CodeOf returns the error of package belay that err is, with its status and its code. The
-// error is nil if err is another error.
-func CodeOf(err error) (is error, status int, code codes.Code) {
+// CodeOf returns the status and the code of an error of package belay, and that error without
+// the words around it. The error is nil if err is another error.
+func CodeOf(err error) (status int, code codes.Code, is error) {
 	for _, k := range known {
 		if errors.Is(err, k.err) {
-			return k.err, k.status, k.code
+			return k.status, k.code, k.err
 		}
 	}
-	return nil, 0, ""
+	return 0, "", nil
 }

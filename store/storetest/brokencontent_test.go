@@ -189,7 +189,7 @@ var contentFaults = []fault{
 		if c.State == nil {
 			c.State = &belay.SessionState{}
 		}
-	}), []string{"a commit without a state leaves it"}},
+	}), []string{"a commit without a state keeps the stored state"}},
 	{"keeps what a new state does not have", func(f *flawed) {
 		var turn *belay.TurnState
 		onCommit(func(_ *flawed, c *belay.Commit) {

@@ -97,7 +97,7 @@ var stateRules = []rule{
 		h.commit(t, belay.Commit{State: &state})
 		same(t, "State", state, h.reread(t).State)
 	}},
-	{"a commit without a state leaves it", func(t testing.TB, s *subject) {
+	{"a commit without a state keeps the stored state", func(t testing.TB, s *subject) {
 		h := s.hold(t, "a")
 		state := fullState()
 		h.commit(t, belay.Commit{State: &state})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -93,7 +94,7 @@ func newRequest(key string, q *belay.Question, link func(approval string) string
 	if asked, ok := toolbox.ReadQuestion(*q); ok {
 		r.Question, r.Title, r.Reason, r.Detail = true, "The agent asks a question", "", clean(asked.Question, mostDetail)
 		for _, option := range asked.Options {
-			r.Options = append(r.Options, strings.TrimSpace(option))
+			r.Options = append(r.Options, clean(strings.TrimSpace(option), 100))
 		}
 	} else {
 		r.Detail = clean(detail(q.Input), mostDetail)
@@ -121,13 +122,22 @@ func detail(input json.RawMessage) string {
 	}
 	path, before, after := text["path"], text["old_string"], text["new_string"]
 	content, writes := text["content"]
+	rest := func(shown ...string) string { // a decision is about all fields, so none is hidden
+		var more strings.Builder
+		for _, f := range fields {
+			if !slices.Contains(shown, f.Key) {
+				fmt.Fprintf(&more, "\n%s: %s", f.Key, f.Value)
+			}
+		}
+		return more.String()
+	}
 	switch {
 	case text["command"] != "":
-		return "$ " + text["command"]
+		return "$ " + text["command"] + rest("command")
 	case path != "" && (before != "" || after != ""):
-		return path + "\n" + marked("- ", before) + "\n" + marked("+ ", after)
+		return path + "\n" + marked("- ", before) + "\n" + marked("+ ", after) + rest("path", "old_string", "new_string")
 	case path != "" && writes:
-		return path + "\n" + marked("+ ", content)
+		return path + "\n" + marked("+ ", content) + rest("path", "content")
 	default:
 		return string(input)
 	}
@@ -142,8 +152,8 @@ func clean(text string, most int) string {
 		}
 		return r
 	}, text)
-	if utf8.RuneCountInString(text) > most {
-		text = string([]rune(text)[:most]) + "…"
+	if n := utf8.RuneCountInString(text); n > most {
+		text = fmt.Sprintf("%s… (%d more characters)", string([]rune(text)[:most]), n-most)
 	}
 	return text
 }

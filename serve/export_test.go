@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/internal/typeschema"
+	"github.com/belay-run/belay/serve/api"
 )
 
 // OperationInfo describes an operation for tests.
@@ -84,4 +86,9 @@ const PartSize = partSize
 func WriteEvent(w http.ResponseWriter, each time.Duration, text string) bool {
 	out := &eventWriter{patientWriter: patientWriter{w: w, control: http.NewResponseController(w), each: each}}
 	return out.write([]byte(text))
+}
+
+// Follow waits for the end of a queued turn of a session that was empty.
+func (s *Server) Follow(ctx context.Context, session, queued string) (*api.TurnResult, error) {
+	return s.follow(ctx, &followed{session: session, queued: queued, after: "0", token: &Token{}})
 }

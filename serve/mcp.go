@@ -67,7 +67,7 @@ func (s *Server) mcpServer(ctx context.Context, token *Token) (*mcp.Server, erro
 			c := &mcpCall{s: s, q: &request{token: token}, req: req, agent: name}
 			result, err := c.run(ctx, &in)
 			if err != nil {
-				return nil, mcpOutput{}, errors.New(s.problemOf(ctx, err).Detail)
+				return nil, mcpOutput{}, errors.New(s.problemFor(ctx, token, err).Detail)
 			}
 			return result, c.out, nil
 		})
@@ -282,7 +282,7 @@ func (c *mcpCall) await(ctx context.Context) error {
 		}
 	})()
 	var err error
-	c.result, err = c.s.follow(context.WithoutCancel(ctx), &followed{session: c.at.Session, queued: c.at.Queued, after: c.at.After, turn: c.at.Turn, see: func(e *belay.Event) {
+	c.result, err = c.s.follow(context.WithoutCancel(ctx), &followed{session: c.at.Session, queued: c.at.Queued, after: c.at.After, turn: c.at.Turn, token: c.q.token, see: func(e *belay.Event) {
 		c.speech.see(e)
 		if e == nil {
 			return

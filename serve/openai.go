@@ -242,6 +242,9 @@ func (s *Server) openAIStart(ctx context.Context, q *request, session, agent, te
 // startIn starts a turn in a session, or in a new one.
 func (s *Server) startIn(ctx context.Context, q *request, session, agent, field, text string) (startedTurn, error) {
 	if err := s.project.CheckAgent(agent); err != nil { // before a session is made for nothing
+		if q.token.isTenant() { // the error may have the path of a file
+			return startedTurn{}, invalid(field, "there is no agent %q: GET /v1/models lists the agents", agent)
+		}
 		return startedTurn{}, invalid(field, "%v: GET /v1/models lists the agents", err)
 	}
 	if s.stopping() {

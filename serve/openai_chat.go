@@ -230,7 +230,7 @@ func (s *Server) streamChat(ctx context.Context, q *request, in *chatIn, turn *s
 		err = chatFailure(r, turn.Session)
 	}
 	if err != nil {
-		o.send("", openAIError{s.problemOf(ctx, err).openAI()})
+		o.send("", openAIError{s.problemFor(ctx, q.token, err).openAI()})
 		return
 	}
 	finish, told := chatEnd(r), belayOf(turn.Session, r)

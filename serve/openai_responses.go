@@ -281,9 +281,9 @@ func createResponse(ctx context.Context, s *Server, q *request, in *responseIn) 
 	if err != nil {
 		return nil, err
 	}
-	after, err := strconv.ParseInt(turn.After, 10, 64)
+	after, err := numberOf(turn.After)
 	if err != nil {
-		return nil, fmt.Errorf("position %q: %w", turn.After, err)
+		return nil, err
 	}
 	out := newResponse(responseID{after, strings.TrimPrefix(turn.ID, "turn-"), turn.Session}, in.Model, time.Now())
 	if in.Metadata != nil {
@@ -411,7 +411,7 @@ func readResponse(ctx context.Context, s *Server, q *request, in *readResponseIn
 		return out, nil
 	case !f.later && state.Turn == nil:
 		if f.result.Reason = state.Last; state.Ending != nil {
-			f.result.By, f.result.Why = state.Ending.By, state.Ending.Why
+			f.result.By, f.result.Why = state.Ending.By, q.token.why(state.Last, state.Ending.Why)
 		}
 	}
 	if err := s.finish(ctx, &p, f.info.ID, &f.result); err != nil {
@@ -510,7 +510,7 @@ func (s *Server) streamResponse(ctx context.Context, q *request, turn *startedTu
 		err = s.finish(ctx, &p, turn.Session, r)
 	}
 	if err != nil {
-		p := s.problemOf(ctx, err).openAI()
+		p := s.problemFor(ctx, q.token, err).openAI()
 		stream.send(&responseEvent{Type: "error", Error: &p, Code: string(p.Code), Message: p.Message})
 		return
 	}

@@ -274,6 +274,35 @@ func TestOpenAIHistory(t *testing.T) {
 	}
 }
 
+// A session continues with the next response, and the response is that of the new turn.
+//
+// SPEC V-09
+func TestOpenAIResponsesContinue(t *testing.T) {
+	t.Parallel()
+	w := newOpenAIWorld(t)
+	ask := func(text, previous string) (id, session string) {
+		t.Helper()
+		body := map[string]any{"model": "main", "input": text}
+		if previous != "" {
+			body["previous_response_id"] = previous
+		}
+		r := w.send("admin", "POST", "/v1/responses", body, nil)
+		var out struct {
+			ID, Status string
+			Belay      struct{ Session string }
+		}
+		if err := json.Unmarshal(r.body, &out); r.status != http.StatusOK || err != nil || out.Status != "completed" {
+			t.Fatalf("%q after %q gives %d %s", text, previous, r.status, r.body)
+		}
+		return out.ID, out.Belay.Session
+	}
+	first, session := ask("one", "")
+	second, again := ask("two", first)
+	if third, still := ask("three", second); again != session || still != session || first == second || second == third {
+		t.Errorf("the responses %s, %s and %s are in the sessions %s, %s and %s", first, second, third, session, again, still)
+	}
+}
+
 // A turn that fails, that a hook blocks, or that the server leaves behind is told in the form
 // of OpenAI, and no SDK repeats it.
 //

@@ -112,7 +112,9 @@ func blow(t *testing.T, st storm) {
 	defer enough()
 	for i := range st.sessions {
 		id := fmt.Sprintf("s%d", i)
+		w.mu.Lock()
 		w.sent[id] = make(map[string]bool)
+		w.mu.Unlock()
 		w.must("POST", "/v1/sessions", map[string]any{"id": id}, nil)
 		for range 2 {
 			r := &receiver{session: id}

@@ -22,7 +22,8 @@ import (
 type startedTurn struct {
 	api.StartedTurn
 
-	open string // the id of the turn that was open when this turn was queued, or ""
+	open  string // the id of the turn that was open when this turn was queued, or ""
+	token *Token
 }
 
 func (t startedTurn) httpStatus() int {
@@ -68,16 +69,13 @@ func startTurn(ctx context.Context, s *Server, q *request, in *api.StartTurn) (s
 	if err := s.store.Submit(ctx, turn); err != nil {
 		return startedTurn{}, err
 	}
-	out := startedTurn{StartedTurn: api.StartedTurn{ID: turn.ID, Session: info.ID, Agent: agent, After: info.Position()}}
+	out := startedTurn{StartedTurn: api.StartedTurn{ID: turn.ID, Session: info.ID, Agent: agent, After: info.Position()}, token: q.token}
 	if open := info.State.Turn; open != nil {
 		out.open = open.ID
 	}
 	if in.Wait == api.WaitEnd {
 		_ = http.NewResponseController(q.w).SetWriteDeadline(time.Time{}) // the turn may take long
 		out.Result, err = s.follow(ctx, out.followed(nil))
-	}
-	if out.Result != nil {
-		out.Result.Why = q.token.why(out.Result.Reason, out.Result.Why)
 	}
 	return out, err
 }
@@ -88,6 +86,7 @@ type followed struct {
 	after           string // the position of the session when the turn was queued
 	open            string // the id of the turn that was open then, or ""
 	turn            string // the id of the turn, if it began before that position
+	token           *Token // who follows it
 	// see gets the events of the turn, and nil when events that are not stored were lost. It may
 	// be nil.
 	see func(*belay.Event)
@@ -95,7 +94,7 @@ type followed struct {
 
 // followed returns how to follow the turn.
 func (t startedTurn) followed(see func(*belay.Event)) *followed {
-	return &followed{session: t.Session, queued: t.ID, after: t.After, open: t.open, see: see}
+	return &followed{session: t.Session, queued: t.ID, after: t.After, open: t.open, token: t.token, see: see}
 }
 
 // follow waits until a queued turn has ended or is parked. It returns nil if the server stops
@@ -110,12 +109,14 @@ func (s *Server) follow(ctx context.Context, f *followed) (*api.TurnResult, erro
 		case <-ctx.Done():
 		}
 	}()
-	number, _, _ := strings.Cut(f.after, "-")
-	after, err := strconv.ParseInt(number, 10, 64)
+	after, err := numberOf(f.after)
 	if err != nil {
-		return nil, fmt.Errorf("follow a turn: the position %q is not valid: %w", f.after, err)
+		return nil, err
 	}
-	w := &awaited{s: s, session: f.session, queued: f.queued, after: after, turn: f.turn, earlier: map[string]bool{f.open: true}, result: api.TurnResult{Turn: f.turn}}
+	w := &awaited{s: s, session: f.session, queued: f.queued, after: after, turn: f.turn, earlier: make(map[string]bool), result: api.TurnResult{Turn: f.turn}}
+	if f.open != "" { // the end of a turn without a message has no id
+		w.earlier[f.open] = true
+	}
 	for e, err := range s.host.Watch(ctx, &belay.WatchOptions{Session: f.session, After: f.after}) {
 		_, missed := errors.AsType[*belay.MissedError](err)
 		switch {
@@ -134,11 +135,24 @@ func (s *Server) follow(ctx context.Context, f *followed) (*api.TurnResult, erro
 		if f.see != nil && w.turn != "" && e.Turn == w.turn {
 			f.see(&e)
 		}
+		if result != nil {
+			result.Why = f.token.why(result.Reason, result.Why)
+		}
 		if err != nil || result != nil {
 			return result, err
 		}
 	}
 	return nil, nil //nolint:nilnil // the server stops, or the client has left
+}
+
+// numberOf returns the number of the message in a position: see belay.Event.Position.
+func numberOf(position string) (int64, error) {
+	number, _, _ := strings.Cut(position, "-")
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("the position %q is not valid: %w", position, err)
+	}
+	return n, nil
 }
 
 // awaited is a queued turn whose end a request waits for.
@@ -268,7 +282,7 @@ func abortTurn(ctx context.Context, s *Server, q *request, in *api.AbortTurn) (a
 		target = open.ID
 	}
 	switch {
-	case s.worker != nil && s.worker.Abort(info.ID, target, fmt.Errorf("aborted by %s", by)):
+	case target != "" && s.worker != nil && s.worker.Abort(info.ID, target, fmt.Errorf("aborted by %s", by)):
 		return readSession(ctx, s, q, &sessionIn{Session: in.Session})
 	case open == nil:
 		return api.Session{}, problem(http.StatusConflict, codes.TurnNone, "the session has no open turn")
@@ -319,8 +333,14 @@ func resumeTurn(ctx context.Context, s *Server, q *request, in *sessionIn) (api.
 	return readSession(ctx, s, q, in)
 }
 
-// by returns the name of the token for decisions and aborts.
-func (t *Token) by() string { return "token " + t.Name }
+// by returns the name of the token for decisions and aborts. The user who started the process
+// has a name, and no secret.
+func (t *Token) by() string {
+	if t.Hash == "" {
+		return t.Name
+	}
+	return "token " + t.Name
+}
 
 // isOver reports whether a queued turn is no longer queued.
 func (s *Server) isOver(ctx context.Context, session, queued string) bool {

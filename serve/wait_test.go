@@ -97,6 +97,19 @@ func TestWaitReturnsTheStartedTurn(t *testing.T) {
 			t.Errorf("the result is %+v", r)
 		}
 	})
+	t.Run("a hook has blocked the first turn before anybody follows it", func(t *testing.T) {
+		t.Parallel()
+		w := newLateWorld(t, map[string]string{
+			".belay/hooks/quiet.yaml": "hooks:\n  - {id: quiet, phase: user.prompt.submit, match: {when: 'input.text == \"forbidden\"'}, action: {deny: do not say this}}\n",
+		})
+		id := w.newSession()
+		blocked := w.turn("admin", id, "forbidden")
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		if r, err := w.server.Follow(ctx, id, blocked.ID); err != nil || r == nil || r.Reason != belay.EndBlocked {
+			t.Errorf("the result is %+v, %v", r, err)
+		}
+	})
 }
 
 // The field after of a started turn leads to the events of this turn: the end of the turn

@@ -59,6 +59,8 @@ const mostAnswer = 1 << 20
 
 // call calls a method of the Web API.
 func (c *Channel) call(ctx context.Context, method, token string, in, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	body, err := json.Marshal(in)
 	if err != nil {
 		return fmt.Errorf("slack: %s: %w", method, err)
@@ -161,6 +163,9 @@ const (
 	actOption  = "option-"
 	actLink    = "link"
 )
+
+// patience is how long Slack may take to answer a request.
+const patience = 30 * time.Second
 
 // mostOptions is how many options become buttons. Others can be typed.
 const mostOptions = 20

@@ -84,7 +84,9 @@ func (c *Channel) connect(ctx context.Context, connected func(), answer func(con
 		}
 		return true
 	}
-	conn, _, err := websocket.Dial(ctx, opened.URL, &websocket.DialOptions{HTTPClient: c.opts.Client, OnPingReceived: stir}) //nolint:bodyclose // the library closes it
+	dialing, stop := context.WithTimeout(ctx, patience)
+	conn, _, err := websocket.Dial(dialing, opened.URL, &websocket.DialOptions{HTTPClient: c.opts.Client, OnPingReceived: stir}) //nolint:bodyclose // the library closes it
+	stop()
 	if err != nil {
 		return fmt.Errorf("slack: connect: %w", hideQuery(err))
 	}

@@ -100,6 +100,9 @@ func ownFiles(s *config.Loaded) []string {
 			own = append(own, r.Dir)
 		}
 	}
+	if len(s.Channels) > 0 { // what the channels have sent: see package channel
+		own = append(own, filepath.Join(s.Home(), "channels"))
+	}
 	for _, suffix := range []string{"", "-wal", "-shm", "-journal", "-holders", "-live"} {
 		if !config.IsDSN(s.Store) {
 			own = append(own, s.Store+suffix)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net/http"
 	"strings"
 	"sync"
 
@@ -125,7 +126,7 @@ func (s *serverSession) Abandon(ctx context.Context) (*belay.Turn, error) {
 	if now.Turn == nil {
 		return nil, fmt.Errorf("session %s: %w", s.id, belay.ErrNoTurn)
 	}
-	if _, err := s.c.AbortTurn(ctx, s.id, ""); err != nil {
+	if _, err := s.c.AbortTurn(ctx, s.id, now.Turn.ID); err != nil {
 		return nil, err
 	}
 	for e, err := range s.c.Events(ctx, s.id, now.Position) {
@@ -152,7 +153,7 @@ func (s *serverSession) Run(ctx context.Context, text string, _ ...belay.Part) i
 			return
 		}
 		started, err := s.c.StartTurn(ctx, api.StartTurn{Session: s.id, Text: text, Model: s.model})
-		if _, rejected := errors.AsType[*api.Problem](err); rejected && s.fresh {
+		if p, rejected := errors.AsType[*api.Problem](err); rejected && p.Status < http.StatusInternalServerError && s.fresh { // otherwise the turn may be stored
 			_ = s.c.DeleteSession(ctx, s.id) // ignore errors: the token may lack the role, and an empty session does no harm
 		}
 		if err != nil {

@@ -63,11 +63,12 @@ func (t *serverTurn) follow(ctx context.Context, after string) {
 
 // abort aborts the turn, if it has begun. Another turn of the session must not be aborted.
 func (t *serverTurn) abort(ctx context.Context) {
-	if t.turn.Load() == nil {
+	turn := t.turn.Load()
+	if turn == nil {
 		return // see aborts it when it begins
 	}
 	t.once.Do(func() {
-		_, _ = t.s.c.AbortTurn(ctx, t.s.id, "") // ignore errors: the turn may have ended, and otherwise follow gives up
+		_, _ = t.s.c.AbortTurn(ctx, t.s.id, *turn) // ignore errors: the turn may have ended, and otherwise follow gives up
 	})
 }
 

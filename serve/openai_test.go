@@ -288,8 +288,11 @@ func TestOpenAIResponsesContinue(t *testing.T) {
 		}
 		r := w.send("admin", "POST", "/v1/responses", body, nil)
 		var out struct {
-			ID, Status string
-			Belay      struct{ Session string }
+			ID     string `json:"id"`
+			Status string `json:"status"`
+			Belay  struct {
+				Session string `json:"session"`
+			} `json:"belay"`
 		}
 		if err := json.Unmarshal(r.body, &out); r.status != http.StatusOK || err != nil || out.Status != "completed" {
 			t.Fatalf("%q after %q gives %d %s", text, previous, r.status, r.body)

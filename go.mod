@@ -43,6 +43,7 @@ require (
 
 require (
 	cel.dev/expr v0.25.2 // indirect
+	github.com/a-h/templ v0.3.977 // indirect
 	github.com/antlr4-go/antlr/v4 v4.13.1 // indirect
 	github.com/atotto/clipboard v0.1.4 // indirect
 	github.com/charmbracelet/ultraviolet v0.0.0-20260811164956-006e29f97886 // indirect

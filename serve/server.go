@@ -18,6 +18,7 @@ import (
 	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/host"
 	"github.com/belay-run/belay/internal/inspect"
+	"github.com/belay-run/belay/serve/console"
 )
 
 // Store is the store of a server: store/sqlite or store/postgres.
@@ -129,7 +130,7 @@ var headers = http.Header{
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(pathMCP, s.mcpHandler())
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { notFound("resource", r.URL.Path).send(w) })
+	missing := func(w http.ResponseWriter, r *http.Request) { notFound("resource", r.URL.Path).send(w) }
 	methods := make(map[string][]string)
 	handle := func(method, path string, f http.HandlerFunc) {
 		mux.HandleFunc(method+" "+path, f)
@@ -138,6 +139,7 @@ func (s *Server) Handler() http.Handler {
 	handle("GET", "/healthz", func(w http.ResponseWriter, _ *http.Request) { s.sendJSON(w, http.StatusOK, health{"ok"}) })
 	handle("GET", "/readyz", s.ready)
 	if s.opts.MCPOnly {
+		mux.HandleFunc("/", missing)
 		return s.guard(mux)
 	}
 	handle("GET", "/v1/openapi.json", static("application/json", openAPI))
@@ -154,7 +156,31 @@ func (s *Server) Handler() http.Handler {
 			problem(http.StatusMethodNotAllowed, codes.RequestMethod, "this address allows only %s", strings.Join(allowed, " and ")).send(w)
 		})
 	}
-	return openAIErrors(s.guard(mux))
+	mux.HandleFunc("/v1/", missing)
+	handler := openAIErrors(s.guard(mux))
+	pages, err := s.console(handler)
+	if err != nil {
+		s.log.Error("the console does not start", "error", err)
+		mux.HandleFunc("/", missing)
+		return handler
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if pages.Handles(r) {
+			pages.ServeHTTP(w, r)
+			return
+		}
+		missing(w, r)
+	})
+	return handler
+}
+
+// console returns the pages for people. They use the API through its handler.
+func (s *Server) console(api http.Handler) (*console.Console, error) {
+	key, err := s.opts.Tokens.consoleKey()
+	if err != nil {
+		return nil, err
+	}
+	return console.New(api, &console.Options{Key: key, Logger: s.log}) //nolint:wrapcheck // it says what is wrong
 }
 
 // isClean reports whether the mux takes a path as it is. It redirects all other paths, with a

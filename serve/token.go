@@ -329,3 +329,28 @@ func (t *Tokens) Local() (string, error) {
 		}
 	}
 }
+
+// consoleKey returns the key of the console's cookies: see package console. It makes the key if
+// it does not exist. Only the user can read its file.
+func (t *Tokens) consoleKey() ([]byte, error) {
+	file := filepath.Join(t.dir, "console.key")
+	for try := 1; ; try++ {
+		data, err := os.ReadFile(file)
+		if err == nil {
+			key, decoded := hex.DecodeString(strings.TrimSpace(string(data)))
+			if decoded == nil && len(key) == 32 {
+				return key, nil
+			}
+			err = os.Remove(file) // it is damaged: everybody must log in again
+		} else if errors.Is(err, fs.ErrNotExist) {
+			key := make([]byte, 32)
+			_, _ = rand.Read(key) // it never fails
+			if err = os.MkdirAll(t.dir, 0o700); err == nil {
+				err = wholefile.Create(file, []byte(hex.EncodeToString(key)+"\n")) // only one server creates it
+			}
+		}
+		if again := errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist); err != nil && (!again || try == 10) { // another server was faster
+			return nil, fmt.Errorf("store the key of the console: %w", err)
+		}
+	}
+}

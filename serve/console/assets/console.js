@@ -1,0 +1,230 @@
+// The script of the console: logging in, live changes, keys. Pages work without it for reading.
+(() => {
+  "use strict";
+  const keyName = "belay-key";
+  const body = document.body;
+  const $ = (selector, from = document) => from.querySelector(selector);
+
+  // Logging in. The answer has the acting key, which stays in the storage of this origin.
+  // A link of `belay console` has the token after #, which the browser does not send.
+  const form = $("#login");
+  if (form) {
+    const problem = $("#login-problem");
+    const enter = async () => {
+      problem.textContent = "";
+      const response = await fetch("/login", { method: "POST", headers: { Accept: "application/json" }, body: new URLSearchParams(new FormData(form)) }).catch(() => null);
+      const answer = response ? await response.json().catch(() => ({})) : { detail: "The server does not answer. Is it running?" };
+      if (!response || !response.ok) {
+        problem.textContent = answer.detail || "The server refused the token.";
+        return;
+      }
+      localStorage.setItem(keyName, answer.key);
+      location.replace(answer.next);
+    };
+    form.addEventListener("submit", (event) => { event.preventDefault(); enter(); });
+    if (location.hash.length > 1) {
+      $("#token").value = decodeURIComponent(location.hash.slice(1));
+      history.replaceState(null, "", location.pathname + location.search);
+      enter();
+    }
+    return;
+  }
+
+  document.addEventListener("htmx:configRequest", (event) => {
+    event.detail.headers["Belay-Key"] = localStorage.getItem(keyName) || "";
+  });
+
+  // Notices.
+  let said = "";
+  const notice = () => {
+    const place = $("#notice");
+    if (!place || !said) return;
+    place.className = "";
+    place.textContent = said;
+    said = "";
+  };
+  document.addEventListener("belay:said", (event) => { said = event.detail.value; setTimeout(notice, 50); });
+  document.addEventListener("htmx:afterSettle", notice);
+  document.addEventListener("htmx:sendError", () => {
+    const place = $("#notice");
+    place.className = "bad";
+    place.textContent = "The server does not answer. Nothing was sent: try again.";
+  });
+
+  // Live changes. Each part of the page names the news that concern it, and is loaded again.
+  let stream = null;
+  let waiting = new Set();
+  let timer = 0;
+  let loading = false;
+
+  const address = () => location.pathname + location.search;
+
+  // touched reports whether the user is typing in a part, or has marked text in it.
+  const touched = (part) => part.contains(document.activeElement) && /^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement.tagName);
+
+  const refresh = async () => {
+    if (loading) { timer = setTimeout(refresh, 100); return; }
+    const what = waiting;
+    waiting = new Set();
+    timer = 0;
+    const wanted = (part) => what.has("all") || part.dataset.part.split(" ").some((name) => what.has(name));
+    loading = true;
+    try {
+      const response = await fetch(address(), { headers: { "HX-Request": "true" } });
+      if (response.status === 401) { location.reload(); return; }
+      if (!response.ok) return;
+      const page = new DOMParser().parseFromString(await response.text(), "text/html");
+      document.title = page.title;
+      swap($("#pages"), $("#pages", page));
+      for (const part of document.querySelectorAll("[data-part]")) {
+        if (wanted(part) && !touched(part)) swap(part, page.getElementById(part.id));
+      }
+      const detail = $("#detail"), fresh = $("#detail", page);
+      if (detail && fresh) {
+        const now = $("article", detail), then = $("article", fresh);
+        if (!now || !then || now.dataset.state !== then.dataset.state) swap(detail, fresh);
+      }
+      hideWritten();
+    } finally {
+      loading = false;
+    }
+  };
+
+  // swap replaces an element, and keeps what is open and where the user is in it.
+  const swap = (old, fresh) => {
+    if (!old || !fresh || old.isEqualNode(fresh)) return;
+    const open = new Set([...old.querySelectorAll("details[open][id]")].map((d) => d.id));
+    const focus = old.contains(document.activeElement) ? document.activeElement : null;
+    const mark = focus && (focus.id ? "#" + CSS.escape(focus.id) : focus.getAttribute("href") ? `[href="${CSS.escape(focus.getAttribute("href"))}"]` : "");
+    const top = old.scrollTop;
+    fresh = document.importNode(fresh, true);
+    for (const d of fresh.querySelectorAll("details[id]")) if (open.has(d.id)) d.open = true;
+    old.replaceWith(fresh);
+    fresh.scrollTop = top;
+    if (window.htmx) window.htmx.process(fresh);
+    const again = mark && fresh.querySelector(mark);
+    if (again) again.focus({ preventScroll: true });
+  };
+
+  const plan = (what) => {
+    waiting.add(what);
+    if (!timer) timer = setTimeout(refresh, 60);
+  };
+
+  // The text that the model is writing. It goes when the stored message is there.
+  let written = false;
+  const write = (news) => {
+    const box = $("#live-text");
+    if (!box) return;
+    if (news.fresh) { $("#live-answer").textContent = ""; $("#live-thinking .plain").textContent = ""; return; }
+    const nearEnd = innerHeight + scrollY > document.documentElement.scrollHeight - 160;
+    const thinking = $("#live-thinking");
+    if (news.what === "thinking") { thinking.hidden = false; $(".plain", thinking).append(news.text); } else { $("#live-answer").append(news.text); }
+    box.hidden = false;
+    written = false;
+    if (nearEnd) scrollTo(0, document.documentElement.scrollHeight);
+  };
+  const hideWritten = () => {
+    if (!written) return;
+    written = false;
+    const box = $("#live-text");
+    if (!box) return;
+    box.hidden = true;
+    $("#live-answer").textContent = "";
+    $("#live-thinking .plain").textContent = "";
+    $("#live-thinking").hidden = true;
+  };
+
+  let opened = false;
+  const connect = () => {
+    if (stream || !body.dataset.live || document.hidden) return;
+    stream = new EventSource(body.dataset.live);
+    stream.onopen = () => {
+      $("#offline").hidden = true;
+      if (opened) plan("all"); // something may have changed meanwhile
+      opened = true;
+      body.dataset.connected = "true";
+    };
+    stream.onerror = () => {
+      delete body.dataset.connected;
+      $("#offline").hidden = false;
+      if (stream.readyState === EventSource.CLOSED) { stream = null; setTimeout(connect, 2000); }
+    };
+    stream.onmessage = (event) => {
+      const news = JSON.parse(event.data);
+      if (news.what === "login") { location.reload(); return; }
+      if (news.what === "text" || news.what === "thinking") { write(news); return; }
+      if (news.what === "session") written = true;
+      plan(news.what);
+    };
+  };
+  // A browser has few connections to a server, so a page that nobody sees gives its one back.
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden) { connect(); return; }
+    if (stream) { stream.close(); stream = null; }
+  });
+  connect();
+
+  document.addEventListener("belay:sent", () => {
+    const compose = $("#compose");
+    if (compose) compose.reset();
+    plan("session");
+  });
+  // Times such as "2 min ago" grow old.
+  setInterval(() => { if (!document.hidden) plan("all"); }, 60000);
+
+  // Keys.
+  let go = false;
+  let shownAt = Date.now();
+  document.addEventListener("htmx:afterSwap", () => { shownAt = Date.now(); });
+  const move = (by) => {
+    const all = [...document.querySelectorAll(".items a, .rows .name a, .waterfall a")].filter((a) => a.offsetParent);
+    if (all.length === 0) return;
+    let at = all.indexOf(document.activeElement);
+    if (at < 0) at = all.findIndex((a) => a.getAttribute("aria-current"));
+    const next = all[Math.min(Math.max(at + by, 0), all.length - 1)];
+    next.focus();
+    if (next.dataset.approval) next.click();
+  };
+  document.addEventListener("keydown", (event) => {
+    const target = event.target;
+    if ((event.ctrlKey || event.metaKey) && event.key === "Enter" && target.matches("[data-send]")) {
+      target.form.requestSubmit($("button.primary", target.form));
+      return;
+    }
+    if (event.key === "Enter" && target.id === "reason") {
+      event.preventDefault();
+      $("[value=deny]", target.form).click();
+      return;
+    }
+    if (event.key === "Escape" && target.matches("input, textarea")) { target.blur(); return; }
+    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || target.matches("input, textarea, select")) return;
+    if ($("#help").open) return;
+    if (go) {
+      go = false;
+      const link = $(`[data-go="${CSS.escape(event.key)}"]`);
+      if (link) { event.preventDefault(); link.click(); }
+      return;
+    }
+    switch (event.key) {
+      case "g": go = true; setTimeout(() => { go = false; }, 1500); return;
+      case "?": $("#help").showModal(); return;
+      case "j": move(1); return;
+      case "k": move(-1); return;
+    }
+    const field = $(`[data-focus="${CSS.escape(event.key)}"]`);
+    if (field) { event.preventDefault(); field.focus(); return; }
+    // A decision needs a moment of looking: a key that was pressed for the approval before this
+    // one must not decide.
+    const button = $(`[data-key="${CSS.escape(event.key)}"]`);
+    if (button && Date.now() - shownAt > 700) { event.preventDefault(); button.click(); }
+  });
+  const helper = $("#help-open");
+  if (helper) {
+    helper.hidden = false;
+    helper.addEventListener("click", () => $("#help").showModal());
+  }
+  document.addEventListener("submit", (event) => {
+    if (event.target.getAttribute("action") === "/logout") localStorage.removeItem(keyName);
+  });
+})();

@@ -1,0 +1,341 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/a-h/templ"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/serve/api"
+)
+
+// conversationView is what the page of a session shows.
+type conversationView struct {
+	Session  api.Session
+	Messages []*belay.Message
+	Earlier  int64 // the number before which there are more messages, or 0
+	Later    bool  // the page does not end with the newest message
+	Turns    api.TurnList
+	Timeline *api.Timeline // of the selected turn; nil if there is none
+	Waterfall
+
+	// Bar is the bar that the user chose, with its call or its explanation.
+	BarKey    string
+	Bar       *api.Span
+	Call      *belay.CallPart
+	CallIn    *belay.Message
+	Explained *api.Explanation
+
+	Queue   api.Queue
+	results map[string]*belay.ResultPart // by call
+}
+
+// messagesPerPage is how many messages a page shows.
+const messagesPerPage = 100
+
+// conversation shows the messages of a session, and the waterfall of one turn.
+func conversation(ctx context.Context, v *visit) (templ.Component, error) {
+	var b conversationView
+	var err error
+	id := v.r.PathValue("session")
+	if b.Session, err = v.ReadSession(ctx, id); err != nil {
+		return nil, err
+	}
+	before, _ := strconv.ParseInt(v.query("before"), 10, 64) // 0: the newest
+	list, err := v.ListMessages(ctx, api.ListMessages{Session: id, Newest: true, Before: before, Limit: messagesPerPage})
+	if err != nil {
+		return nil, err
+	}
+	b.Earlier, b.Later = list.Next, before > 0
+	b.results = make(map[string]*belay.ResultPart)
+	for i := len(list.Messages) - 1; i >= 0; i-- {
+		m := list.Messages[i]
+		b.Messages = append(b.Messages, m)
+		for j := range m.Parts {
+			if r := m.Parts[j].Result; r != nil {
+				b.results[m.Turn+" "+r.Call] = r
+			}
+		}
+	}
+	if b.Turns, err = v.ListTurns(ctx, api.ListTurns{Session: id, Limit: 20}); err != nil {
+		return nil, err
+	}
+	if b.Queue, err = v.ListQueue(ctx, id); err != nil {
+		return nil, err
+	}
+	turn := v.query("turn")
+	if turn == "" && len(b.Turns.Turns) > 0 {
+		turn = b.Turns.Turns[0].ID
+	}
+	if turn != "" {
+		timeline, err := v.ReadTimeline(ctx, api.ReadTimeline{Session: id, Turn: turn})
+		if err != nil {
+			return nil, err
+		}
+		b.Timeline, b.Waterfall = &timeline, draw(&timeline)
+		if err := b.choose(ctx, v, v.query("bar")); err != nil {
+			return nil, err
+		}
+	}
+	return conversationPage(v, &b), nil
+}
+
+// choose finds what a bar of the waterfall stands for.
+func (b *conversationView) choose(ctx context.Context, v *visit, key string) error {
+	if key == "" {
+		return nil
+	}
+	b.BarKey, b.Bar = key, find(b.Timeline, key)
+	switch {
+	case b.Bar == nil:
+	case b.Bar.Run != "":
+		x, err := v.ExplainRun(ctx, b.Session.ID, b.Bar.Run)
+		if err != nil {
+			return err
+		}
+		b.Explained = &x
+	case b.Bar.Call != "":
+		for _, m := range b.Messages {
+			for _, c := range m.Calls() {
+				if m.Turn == b.Timeline.Turn.ID && c.ID == b.Bar.Call && (m.Step == b.Bar.Step || b.Bar.Step == 0) {
+					b.Call, b.CallIn = c, m
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// didWhat says what a hook did on a dispatch.
+func didWhat(e *hook.Explained) string {
+	switch {
+	case !e.Asked:
+		return cmp.Or(sentence(e.Why), "Was not asked.")
+	case e.Code != "":
+		return "Failed: " + cmp.Or(e.Why, string(e.Code))
+	case len(e.Contributed) == 0:
+		return "No objection."
+	default:
+		return sentence(strings.Join(e.Contributed, ", ")) + " " + sentence(e.Why)
+	}
+}
+
+// anchor aligns the text of a mark of the axis.
+func anchor(i, n int) string {
+	switch i {
+	case 0:
+		return "start"
+	case n - 1:
+		return "end"
+	default:
+		return "middle"
+	}
+}
+
+// livePath is the address of the stream of a session.
+func (b *conversationView) livePath() string {
+	return "/live?" + url.Values{"session": {b.Session.ID}, "after": {b.Session.Position}}.Encode()
+}
+
+// result returns the result of a call, or nil.
+func (b *conversationView) result(m *belay.Message, call string) *belay.ResultPart {
+	return b.results[m.Turn+" "+call]
+}
+
+// author says who wrote a message.
+func author(m *belay.Message) string {
+	switch m.Kind {
+	case belay.KindUser:
+		return "User"
+	case belay.KindAssistant:
+		return cmp.Or(m.Model, "Agent")
+	case belay.KindReminder:
+		return "Reminder of a hook"
+	case belay.KindContext:
+		return "Context"
+	case belay.KindInjected:
+		if m.IsSkillInjection {
+			return "Injected by a skill"
+		}
+		return "Injected"
+	case belay.KindCompaction:
+		return "Summary of earlier messages"
+	case belay.KindResults:
+		return "Results"
+	default:
+		return string(m.Kind)
+	}
+}
+
+// isQuiet reports whether a message is folded: the model gets it, but no person wrote it.
+func isQuiet(m *belay.Message) bool {
+	return m.Kind == belay.KindReminder || m.Kind == belay.KindContext || m.Kind == belay.KindInjected || m.Kind == belay.KindCompaction
+}
+
+// callLine describes a call in one line.
+func callLine(c *belay.CallPart) string {
+	input := c.Input
+	if len(c.Final) > 0 {
+		input = c.Final
+	}
+	s := subject(&api.Approval{Approval: belay.Approval{Tool: c.Tool}, Input: input})
+	return cut(s.What, 100)
+}
+
+// outcome returns how a call ended: ok, failed, denied or running.
+func outcome(r *belay.ResultPart) string {
+	switch {
+	case r == nil:
+		return "running"
+	case !r.IsError:
+		return "ok"
+	case r.Class == belay.ClassDenied:
+		return "denied"
+	default:
+		return "failed"
+	}
+}
+
+// changed returns the diff in the render data of a result, or "".
+func changed(r *belay.ResultPart) string {
+	if r == nil {
+		return ""
+	}
+	var view struct {
+		Kind string `json:"kind"`
+		Diff string `json:"diff"`
+	}
+	if json.Unmarshal(r.Render, &view) != nil || view.Kind != "change" {
+		return ""
+	}
+	return view.Diff
+}
+
+// imageURL returns the bytes of an image as an address, or "". An image at an address of its
+// own is not loaded: its server would learn who reads this page.
+func imageURL(m *belay.Media) string {
+	switch m.MIME {
+	case "image/png", "image/jpeg", "image/gif", "image/webp":
+		if len(m.Data) > 0 {
+			return "data:" + m.MIME + ";base64," + base64.StdEncoding.EncodeToString(m.Data)
+		}
+	}
+	return ""
+}
+
+// mediaName describes a file that the page does not show.
+func mediaName(m *belay.Media) string {
+	return strings.TrimSpace(cmp.Or(m.Name, m.URL, "a file") + " (" + m.MIME + ")")
+}
+
+// open reports whether the session has an open turn.
+func (b *conversationView) open() bool { return b.Session.Turn != nil }
+
+func newPage(ctx context.Context, v *visit) (templ.Component, error) {
+	agents, err := v.agents(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return newSessionPage(v, agents), nil
+}
+
+// startSession creates a session and sends its first message.
+func startSession(ctx context.Context, v *visit) error {
+	in, err := message(v.r)
+	if err != nil {
+		return err
+	}
+	session, err := v.CreateSession(ctx, api.CreateSession{})
+	if err != nil {
+		return err
+	}
+	in.Session = session.ID
+	if _, err := v.StartTurn(ctx, in); err != nil {
+		return err
+	}
+	v.w.Header().Set("HX-Redirect", sessionPath(session.ID))
+	v.w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// sendMessage sends a message to a session.
+func sendMessage(ctx context.Context, v *visit) error {
+	in, err := message(v.r)
+	if err != nil {
+		return err
+	}
+	in.Session = v.r.PathValue("session")
+	if _, err := v.StartTurn(ctx, in); err != nil {
+		return err
+	}
+	v.w.Header().Set("HX-Trigger", "belay:sent")
+	v.w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// message reads a message with its files from a form.
+func message(r *http.Request) (api.StartTurn, error) {
+	var in api.StartTurn
+	if err := r.ParseMultipartForm(mostForm); err != nil {
+		return in, fmt.Errorf("read the message: %w", err)
+	}
+	in.Text, in.Agent = strings.TrimSpace(r.FormValue("text")), r.FormValue("agent")
+	if r.MultipartForm == nil {
+		return in, nil
+	}
+	defer func() { _ = r.MultipartForm.RemoveAll() }() // ignore errors: the files are temporary
+	for _, f := range r.MultipartForm.File["files"] {
+		if f.Size == 0 {
+			continue // an empty file input
+		}
+		opened, err := f.Open()
+		if err != nil {
+			return in, fmt.Errorf("read the file %q: %w", f.Filename, err)
+		}
+		data, err := io.ReadAll(opened)
+		_ = opened.Close() // ignore errors: all is read
+		if err != nil {
+			return in, fmt.Errorf("read the file %q: %w", f.Filename, err)
+		}
+		mime := f.Header.Get("Content-Type")
+		if mime == "" || mime == "application/octet-stream" {
+			mime = http.DetectContentType(data)
+		}
+		in.Files = append(in.Files, api.File{Name: f.Filename, MIME: mime, Data: data})
+	}
+	return in, nil
+}
+
+func abortTurn(ctx context.Context, v *visit) error {
+	if _, err := v.AbortTurn(ctx, v.r.PathValue("session"), v.r.FormValue("turn")); err != nil {
+		return err
+	}
+	v.say("The turn is being stopped.")
+	v.w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// forkSession makes a new session from the messages up to one of them.
+func forkSession(ctx context.Context, v *visit) error {
+	at, err := strconv.ParseInt(v.r.FormValue("at"), 10, 64)
+	if err != nil {
+		return &api.Problem{Status: http.StatusBadRequest, Detail: "the number of the message is missing"}
+	}
+	session, err := v.ForkSession(ctx, api.ForkSession{Session: v.r.PathValue("session"), At: at})
+	if err != nil {
+		return err
+	}
+	v.w.Header().Set("HX-Redirect", sessionPath(session.ID))
+	v.w.WriteHeader(http.StatusNoContent)
+	return nil
+}

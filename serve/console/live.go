@@ -1,0 +1,157 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/serve/api"
+)
+
+// A page follows changes with one stream, /live. The stream says what has changed, and
+// console.js loads that part of the page again. So a page is right after every reconnect. Only
+// the text that a model is writing comes in the stream itself.
+
+// news is one event of the stream for console.js.
+type news struct {
+	// What is changed: approvals, turns, session (messages of the session of the page), text
+	// (a part of an answer), thinking, or login (the token is no longer valid).
+	What string `json:"what"`
+	Text string `json:"text,omitempty"`
+	// Fresh says that an attempt of the model begins again: forget the text that came before.
+	Fresh bool `json:"fresh,omitempty"`
+}
+
+const (
+	livePing    = 15 * time.Second
+	liveTimeout = 10 * time.Second // how long a browser may take to read an event
+	// liveAge is how long a stream stays open. The browser then connects again, which finds a
+	// token that was revoked.
+	liveAge = 30 * time.Minute
+)
+
+// live sends news until the browser leaves.
+func (c *Console) live(w http.ResponseWriter, r *http.Request) {
+	secret, ok := c.seal.token(r)
+	if !ok {
+		w.WriteHeader(http.StatusNoContent) // EventSource does not connect again
+		return
+	}
+	apiClient, err := c.client(r, secret)
+	if err != nil {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), liveAge)
+	defer cancel()
+	out := &newsWriter{w: w, control: http.NewResponseController(w), cancel: cancel}
+	_ = out.control.SetReadDeadline(time.Time{}) // ignore errors: tests use writers without deadlines
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no")
+	out.text("retry: 1000\n\n")
+	var followers sync.WaitGroup
+	followers.Go(func() { // ends with ctx
+		for change, err := range apiClient.AllEvents(ctx, "") {
+			if err != nil {
+				out.fail(err)
+				return
+			}
+			switch change.Kind {
+			case "approval_requested", "approval_decided":
+				out.send(news{What: "approvals"})
+			case "snapshot":
+			default:
+				out.send(news{What: "turns"})
+			}
+		}
+	})
+	if session := r.URL.Query().Get("session"); session != "" {
+		followers.Go(func() { // ends with ctx
+			for e, err := range apiClient.Events(ctx, session, r.URL.Query().Get("after")) {
+				if _, missed := errors.AsType[*belay.MissedError](err); missed {
+					continue
+				}
+				if err != nil {
+					out.fail(err)
+					return
+				}
+				out.event(&e)
+			}
+		})
+	}
+	ping := time.NewTicker(livePing)
+	defer ping.Stop()
+	for {
+		select {
+		case <-ping.C:
+			out.text(": ping\n\n")
+		case <-ctx.Done():
+			followers.Wait()
+			return
+		}
+	}
+}
+
+// newsWriter writes the stream.
+type newsWriter struct {
+	mu      sync.Mutex
+	w       http.ResponseWriter
+	control *http.ResponseController
+	cancel  context.CancelFunc
+}
+
+// event sends what the page of a session must know of an event.
+func (o *newsWriter) event(e *belay.Event) {
+	switch e.Kind {
+	case belay.EventTextDelta:
+		if e.Depth == 0 {
+			o.send(news{What: "text", Text: e.Text})
+		}
+	case belay.EventThinkingDelta:
+		if e.Depth == 0 {
+			o.send(news{What: "thinking", Text: e.Text})
+		}
+	case belay.EventError:
+		if e.Retry {
+			o.send(news{What: "text", Fresh: true})
+		}
+		o.send(news{What: "session"})
+	case belay.EventTokenConsumption, belay.EventToolProgress, belay.EventHookOutput:
+	default:
+		o.send(news{What: "session"})
+	}
+}
+
+// fail ends the stream. The browser connects again, unless the token is no longer valid.
+func (o *newsWriter) fail(err error) {
+	if errors.Is(err, api.ErrDenied) {
+		o.send(news{What: "login"})
+	}
+	o.cancel()
+}
+
+func (o *newsWriter) send(n news) {
+	data, err := json.Marshal(n)
+	if err != nil {
+		return
+	}
+	o.text(fmt.Sprintf("data: %s\n\n", data))
+}
+
+func (o *newsWriter) text(text string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	_ = o.control.SetWriteDeadline(time.Now().Add(liveTimeout)) // ignore errors: tests use writers without deadlines
+	_, err := o.w.Write([]byte(text))
+	if err == nil {
+		err = o.control.Flush()
+	}
+	if err != nil {
+		o.cancel()
+	}
+}

@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"html"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+
+	"github.com/belay-run/belay/client"
+	"github.com/belay-run/belay/internal/assembly"
+	"github.com/belay-run/belay/internal/wholefile"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) consoleCommand() *cobra.Command {
+	var show bool
+	cmd := &cobra.Command{
+		Use:   "console",
+		Short: "Open the web console of the server",
+		Long: `Opens the web console of "belay serve" in the browser, and logs in with your token: approvals, sessions, hooks, runs, jobs
+and usage. Without --server it is the server on this machine, at serve.listen.`,
+		Example: `  belay console
+  belay --server https://belay.example.com console
+  belay console --print`,
+		Args: arguments(0, 0, "console takes flags only"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.openConsole(cmd.Context(), show) },
+	}
+	cmd.Flags().BoolVar(&show, "print", false, "print the address with the token, and do not open a browser")
+	return cmd
+}
+
+// openConsole opens the console, or prints its address.
+func (a *app) openConsole(ctx context.Context, show bool) error {
+	settings, err := a.settings()
+	if err != nil {
+		return err
+	}
+	if settings.Server == "" {
+		settings.Server = "http://" + settings.Serve.Listen
+	}
+	token, from, err := tokenFor(settings)
+	if err != nil {
+		return err
+	}
+	c, err := client.New(settings.Server, token, nil)
+	if err != nil {
+		return usage("%s: %w", settings.From("server"), err)
+	}
+	if _, err := c.ReadSelf(ctx); err != nil {
+		if refused := refused(err, from); !errors.Is(err, refused) {
+			return refused
+		}
+		return &exitError{code: exitFailed, err: err, hint: "`belay serve` starts a server; serve.listen is its address"}
+	}
+	address, err := url.JoinPath(settings.Server, "login")
+	if err != nil {
+		return usage("%s: %w", settings.From("server"), err)
+	}
+	address += "#" + url.PathEscape(token) // a browser does not send this part
+	if show {
+		if _, err := fmt.Fprintln(a.out, address); err != nil {
+			return fmt.Errorf("print: %w", err)
+		}
+		return nil
+	}
+	dir := assembly.TokenDir(settings)
+	if dir == "" {
+		return usage("there is no directory for the user's settings: set HOME, or use --print")
+	}
+	file, err := writeOpener(dir, address)
+	if err != nil {
+		return err
+	}
+	if err := openInBrowser(ctx, file); err != nil {
+		return &exitError{code: exitFailed, err: fmt.Errorf("cannot open a browser: %w", err), hint: "`belay console --print` prints the address"}
+	}
+	a.remarkf("%s", a.onErr.dim("opening "+settings.Server))
+	return nil
+}
+
+// writeOpener writes a page that leads to an address with a token. The address itself must not
+// be an argument of the browser, because other users of the machine can see those.
+func writeOpener(dir, address string) (string, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("open the console: %w", err)
+	}
+	file := filepath.Join(dir, "console.html")
+	text := fmt.Sprintf("<!DOCTYPE html><meta charset=\"utf-8\"><title>Belay</title><meta http-equiv=\"refresh\" content=\"0; url=%[1]s\"><a href=\"%[1]s\">Open the console</a>\n", html.EscapeString(address))
+	if err := wholefile.Write(file, []byte(text)); err != nil {
+		return "", fmt.Errorf("open the console: %w", err)
+	}
+	return file, nil
+}
+
+// openInBrowser opens a file with the user's browser.
+func openInBrowser(ctx context.Context, file string) error {
+	var cmd *exec.Cmd
+	switch runtime.GOOS {
+	case "darwin":
+		cmd = exec.CommandContext(ctx, "open", file)
+	case "windows":
+		cmd = exec.CommandContext(ctx, "rundll32", "url.dll,FileProtocolHandler", file)
+	default:
+		cmd = exec.CommandContext(ctx, "xdg-open", file)
+	}
+	return cmd.Run() //nolint:wrapcheck // the caller says what it is
+}

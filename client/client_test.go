@@ -71,7 +71,7 @@ var calls = map[string]func(context.Context, *client.Client) error{
 		return err
 	},
 	"listSessions": func(ctx context.Context, c *client.Client) error {
-		_, err := c.ListSessions(ctx, api.ListSessions{Prefix: "x", Label: map[string]string{"x": "y"}, Open: true, Children: true, Limit: 1, After: "x"})
+		_, err := c.ListSessions(ctx, api.ListSessions{Prefix: "x", Label: map[string]string{"x": "y"}, Open: true, State: "idle", Agent: "x", Text: "x", Children: true, Limit: 1, After: "x"})
 		return err
 	},
 	"readSession": func(ctx context.Context, c *client.Client) error { _, err := c.ReadSession(ctx, "x"); return err },
@@ -85,18 +85,36 @@ var calls = map[string]func(context.Context, *client.Client) error{
 		return err
 	},
 	"listMessages": func(ctx context.Context, c *client.Client) error {
-		_, err := c.ListMessages(ctx, api.ListMessages{Session: "x", After: 1, Limit: 1})
+		_, err := c.ListMessages(ctx, api.ListMessages{Session: "x", After: 1, Newest: true, Before: 1, Limit: 1})
 		return err
 	},
 	"sessionEvents": func(ctx context.Context, c *client.Client) error { return first(c.Events(ctx, "x", "1")) },
 	"allEvents":     func(ctx context.Context, c *client.Client) error { return first(c.AllEvents(ctx, "1")) },
 	"startTurn": func(ctx context.Context, c *client.Client) error {
-		_, err := c.StartTurn(ctx, api.StartTurn{Session: "x", Text: "x", Agent: "x", Model: "x", Wait: api.WaitEnd})
+		_, err := c.StartTurn(ctx, api.StartTurn{Session: "x", Text: "x", Files: []api.File{{Name: "x", MIME: "x", Data: []byte("x")}}, Agent: "x", Model: "x", Wait: api.WaitEnd})
 		return err
 	},
 	"listQueue":  func(ctx context.Context, c *client.Client) error { _, err := c.ListQueue(ctx, "x"); return err },
 	"abortTurn":  func(ctx context.Context, c *client.Client) error { _, err := c.AbortTurn(ctx, "x", "x"); return err },
 	"resumeTurn": func(ctx context.Context, c *client.Client) error { _, err := c.ResumeTurn(ctx, "x"); return err },
+	"listTurns": func(ctx context.Context, c *client.Client) error {
+		_, err := c.ListTurns(ctx, api.ListTurns{Session: "x", Before: 1, Limit: 1})
+		return err
+	},
+	"readTimeline": func(ctx context.Context, c *client.Client) error {
+		_, err := c.ReadTimeline(ctx, api.ReadTimeline{Session: "x", Turn: "y", At: 1})
+		return err
+	},
+	"hookStats": func(ctx context.Context, c *client.Client) error {
+		_, err := c.HookStats(ctx, api.HookStats{Since: time.Now(), Limit: 1})
+		return err
+	},
+	"listJobs": func(ctx context.Context, c *client.Client) error {
+		_, err := c.ListJobs(ctx, api.ListJobs{State: "waiting", Kind: "x", Session: "x", Limit: 1, After: "1"})
+		return err
+	},
+	"retryJob":  func(ctx context.Context, c *client.Client) error { _, err := c.RetryJob(ctx, "x"); return err },
+	"cancelJob": func(ctx context.Context, c *client.Client) error { _, err := c.CancelJob(ctx, "x"); return err },
 	"listApprovals": func(ctx context.Context, c *client.Client) error {
 		_, err := c.ListApprovals(ctx, api.ListApprovals{Session: "x", All: true, Undecided: true, Limit: 1, After: "x"})
 		return err
@@ -130,7 +148,7 @@ var calls = map[string]func(context.Context, *client.Client) error{
 	"listAgents":  func(ctx context.Context, c *client.Client) error { _, err := c.ListAgents(ctx); return err },
 	"listModels":  func(ctx context.Context, c *client.Client) error { _, err := c.ListModels(ctx); return err },
 	"readUsage": func(ctx context.Context, c *client.Client) error {
-		_, err := c.ReadUsage(ctx, api.ReadUsage{Label: map[string]string{"x": "y"}, Since: time.Now()})
+		_, err := c.ReadUsage(ctx, api.ReadUsage{Label: map[string]string{"x": "y"}, Since: time.Now(), Until: time.Now(), By: "day"})
 		return err
 	},
 	"readSelf": func(ctx context.Context, c *client.Client) error { _, err := c.ReadSelf(ctx); return err },

@@ -21,9 +21,14 @@ func (c *Client) HookGraph(ctx context.Context, in api.PlanHooks) (api.Graph, er
 	return call[api.Graph](ctx, c, "GET", "/v1/hooks/graph", in)
 }
 
-// HookTrust lists the trusted directories, and whether they have changed.
+// HookTrust lists the trusted directories, and what has changed in them.
 func (c *Client) HookTrust(ctx context.Context) (api.TrustList, error) {
 	return at[api.TrustList](ctx, c, "GET", "/v1/hooks/trust")
+}
+
+// HookStats counts runs, failures and denials of each hook, and returns how long it takes.
+func (c *Client) HookStats(ctx context.Context, in api.HookStats) (api.HookStatList, error) {
+	return call[api.HookStatList](ctx, c, "GET", "/v1/hooks/stats", in)
 }
 
 // ReadWorkers returns the processes of the store, and how many turns and jobs wait.

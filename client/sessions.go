@@ -71,7 +71,8 @@ func (c *Client) ForkSession(ctx context.Context, in api.ForkSession) (api.Sessi
 	return call[api.Session](ctx, c, "POST", "/v1/sessions/{session}/fork", in)
 }
 
-// ListMessages returns one page of the messages of a session, oldest first.
+// ListMessages returns one page of the messages of a session: oldest first, or with Newest the
+// newest first.
 func (c *Client) ListMessages(ctx context.Context, in api.ListMessages) (api.MessageList, error) {
 	return call[api.MessageList](ctx, c, "GET", "/v1/sessions/{session}/messages", in)
 }

@@ -13,6 +13,16 @@ func (c *Client) StartTurn(ctx context.Context, in api.StartTurn) (api.StartedTu
 	return call[api.StartedTurn](ctx, c, "POST", "/v1/sessions/{session}/turns", in)
 }
 
+// ListTurns returns one page of the turns of a session, the newest first.
+func (c *Client) ListTurns(ctx context.Context, in api.ListTurns) (api.TurnList, error) {
+	return call[api.TurnList](ctx, c, "GET", "/v1/sessions/{session}/turns", in)
+}
+
+// ReadTimeline returns everything that happened in a turn, on one axis of time.
+func (c *Client) ReadTimeline(ctx context.Context, in api.ReadTimeline) (api.Timeline, error) {
+	return call[api.Timeline](ctx, c, "GET", "/v1/sessions/{session}/turns/{turn}/timeline", in)
+}
+
 // ListQueue lists the turns of a session that have not begun.
 func (c *Client) ListQueue(ctx context.Context, session string) (api.Queue, error) {
 	return at[api.Queue](ctx, c, "GET", "/v1/sessions/", session, "/queue")

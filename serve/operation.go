@@ -37,6 +37,7 @@ type operation struct {
 	// unlimited operations show things of all tenants, such as the workers. A token that is
 	// limited to labels gets 404.
 	unlimited bool
+	files     bool // the body may have files, so it may be larger
 	status    int // of the response, if there is no error
 	in        reflect.Type
 	out       reflect.Type // nil if there is no body

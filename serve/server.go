@@ -41,7 +41,8 @@ type Options struct {
 	// TrustProxy makes the server read the address of the client from X-Forwarded-For. Set it
 	// only if every request comes through your own proxy. Defaults to false.
 	TrustProxy bool
-	// MaxBody is the maximum size of a request body in bytes. Defaults to 1 MiB.
+	// MaxBody is the maximum size of a request body in bytes. The body of startTurn, which may
+	// have files, can be 16 times larger. Defaults to 1 MiB.
 	MaxBody int64
 	// Connections is the maximum number of open connections. Defaults to 4096.
 	Connections int
@@ -222,7 +223,11 @@ func (s *Server) serve(op *operation, w http.ResponseWriter, r *http.Request) {
 		notFound("resource", r.URL.Path).send(w)
 		return
 	}
-	input, err := op.decode(r, r.PathValue, s.opts.MaxBody)
+	limit := s.opts.MaxBody
+	if op.files {
+		limit *= withFiles
+	}
+	input, err := op.decode(r, r.PathValue, limit)
 	if err != nil {
 		s.problemFor(ctx, token, err).send(w)
 		return

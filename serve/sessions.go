@@ -252,6 +252,12 @@ func listMessages(ctx context.Context, s *Server, q *request, in *api.ListMessag
 	if err != nil {
 		return out, err
 	}
+	if in.Newest {
+		return s.newestMessages(ctx, &info, in)
+	}
+	if in.Before != 0 {
+		return out, invalid("/before", "before needs newest=true: use after to list from the beginning")
+	}
 	for m, err := range s.store.Read(ctx, info.ID, in.After) {
 		if err != nil {
 			return out, err

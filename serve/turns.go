@@ -61,7 +61,11 @@ func startTurn(ctx context.Context, s *Server, q *request, in *api.StartTurn) (s
 			return startedTurn{}, invalid("/model", "%v", err)
 		}
 	}
-	turn, err := belay.NewQueuedTurn(info.ID, agent, in.Text)
+	parts, err := fileParts(in.Files)
+	if err != nil {
+		return startedTurn{}, err
+	}
+	turn, err := belay.NewQueuedTurn(info.ID, agent, in.Text, parts...)
 	if err != nil {
 		return startedTurn{}, invalid("/text", "%v", err)
 	}

@@ -65,6 +65,7 @@ const (
 	TurnNone           Code = "turn.none"
 	TurnParked         Code = "turn.parked"
 	TurnElsewhere      Code = "turn.elsewhere"
+	JobState           Code = "job.state"
 	ApprovalDecided    Code = "approval.decided"
 	ApprovalHash       Code = "approval.hash"
 	ApprovalExpired    Code = "approval.expired"
@@ -143,6 +144,7 @@ var table = []Info{
 	{TurnNone, LevelError, "The session has no open turn.", "Start a turn."},
 	{TurnParked, LevelError, "The turn is parked.", "Decide its approvals, then resume it, or abort it."},
 	{TurnElsewhere, LevelError, "A process that is not a worker runs the turn.", "Stop the turn there, for example with Ctrl-C in belay run."},
+	{JobState, LevelError, "The state of the job does not allow the request.", "Cancel only jobs that wait. Retry jobs that wait, have failed or were cancelled."},
 	{ApprovalDecided, LevelError, "The approval was already decided.", "Read the approval: it says who decided."},
 	{ApprovalHash, LevelError, "The decision does not match the input of the call.", "Read the approval again, and send its hash."},
 	{ApprovalExpired, LevelError, "The approval has expired.", "Resume the turn: the call is denied, and the model may ask again."},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/assembly"
@@ -167,4 +168,9 @@ func CheckScope(ctx context.Context, from *assembly.Assembler, settings *config.
 		return err
 	}
 	return assembly.CheckPattern(ctx, in, pattern, approval.Tool, input)
+}
+
+// IsExpired reports whether the time to decide about an approval is over.
+func IsExpired(a *belay.Approval, now time.Time) bool {
+	return !a.Expires.IsZero() && !now.Before(a.Expires)
 }

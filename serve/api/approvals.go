@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
 )
 
 // ListApprovals is the input of listApprovals.
@@ -26,8 +28,14 @@ type Approval struct {
 	Wait string `json:"wait,omitempty" jsonschema:"what a call waits for that its own tool has parked; nobody can decide it"`
 	// Question is the text of a question that the model asks. Answer it with the field answer
 	// of the decision.
-	Question string  `json:"question,omitempty" jsonschema:"a question of the model: send the field answer to answer it"`
-	Advice   *Advice `json:"advice,omitempty" jsonschema:"what the call affects; only when one approval is read"`
+	Question string `json:"question,omitempty" jsonschema:"a question of the model: send the field answer to answer it"`
+	// Title is the title of the session, or else the beginning of its first message.
+	Title string `json:"title,omitempty" jsonschema:"the title of the session, or else the beginning of its first message"`
+	// Message is what the user asked for in the turn, cut to 500 characters.
+	Message string `json:"message,omitempty" jsonschema:"what the user asked for in the turn, cut to 500 characters"`
+	// Expired says that the time to decide is over.
+	Expired bool    `json:"expired,omitempty" jsonschema:"the time to decide is over"`
+	Advice  *Advice `json:"advice,omitempty" jsonschema:"what the call affects; only when one approval is read"`
 }
 
 // Advice helps a person to decide about a call.
@@ -39,6 +47,59 @@ type Advice struct {
 	// Pattern is a scope that covers this call and similar ones. It is empty if there is none,
 	// or if the approval is already decided.
 	Pattern string `json:"pattern,omitempty"`
+	// Why is one sentence: who asks for approval, and why.
+	Why string `json:"why" jsonschema:"one sentence: who asks for approval, and why"`
+	// Findings are the things that the call does, as far as the floor can determine.
+	Findings []Finding `json:"findings,omitempty" jsonschema:"the things that the call does, as far as the floor can determine"`
+	// Preview is what a write or an edit would change now.
+	Preview *Preview `json:"preview,omitempty" jsonschema:"what a write or an edit would change in the file as it is now"`
+	// Hooks are the hooks that were asked about the call, from the journal.
+	Hooks []HookAnswer `json:"hooks,omitempty" jsonschema:"the hooks at tool.pre that were asked about the call"`
+	// SharedHooks says that the step has several calls, and that the records do not say which
+	// call each hook was asked about. Hooks then has the hooks of all of them.
+	SharedHooks bool `json:"shared_hooks,omitempty" jsonschema:"the step has several calls, and hooks has the answers about all of them"`
+}
+
+// Finding is one thing that a call does.
+type Finding struct {
+	Kind string `json:"kind" jsonschema:"tool, command, read, write, url or unknown"`
+	// Subject is the command, the path or the URL.
+	Subject string `json:"subject"`
+	Zone    int    `json:"zone" jsonschema:"how far it reaches, from 0 to 4"`
+	// Text is the finding in one short sentence.
+	Text string `json:"text" jsonschema:"the finding in one short sentence"`
+	// Line is the line of a command, counted from 1. It is 0 for other calls.
+	Line int `json:"line,omitempty" jsonschema:"the line of the command, counted from 1"`
+	// Protection is the id of the protection that applies, or empty.
+	Protection string `json:"protection,omitempty"`
+}
+
+// Preview is what a call would change in a file.
+type Preview struct {
+	Path string `json:"path"`
+	// Action is created, overwritten, edited or unchanged. It is empty if there is a Problem.
+	Action string `json:"action,omitempty" jsonschema:"created, overwritten, edited or unchanged"`
+	// Diff is in the unified format. Cut means that it is incomplete.
+	Diff    string `json:"diff,omitempty" jsonschema:"a unified diff"`
+	Cut     bool   `json:"cut,omitempty" jsonschema:"the diff is incomplete"`
+	Added   int    `json:"added" jsonschema:"the number of added lines"`
+	Removed int    `json:"removed" jsonschema:"the number of removed lines"`
+	// Problem says why the call would fail now.
+	Problem string `json:"problem,omitempty" jsonschema:"why the call would fail now"`
+}
+
+// HookAnswer is what a hook answered about a call.
+type HookAnswer struct {
+	Hook  string     `json:"hook"`
+	Run   string     `json:"run,omitempty" jsonschema:"the id of the run, to read or explain it"`
+	State hook.State `json:"state"`
+	// Contributed are the kinds of its contributions, such as ask or deny. None means that
+	// the hook had no objection.
+	Contributed []string     `json:"contributed,omitempty" jsonschema:"the kinds of its contributions, such as ask or deny"`
+	Code        codes.Code   `json:"code,omitempty" jsonschema:"why the run failed"`
+	Latency     hook.Latency `json:"latency,omitempty"`
+	Shadow      bool         `json:"shadow,omitempty" jsonschema:"its answer did not count"`
+	Asked       bool         `json:"asked,omitempty" jsonschema:"this hook asked for the approval"`
 }
 
 // ApprovalList is a list of approvals.

@@ -84,13 +84,52 @@ type GraphNode struct {
 	Phase string `json:"phase"`
 	Hook  string `json:"hook"`
 	Stage int    `json:"stage"`
-	State string `json:"state" jsonschema:"on or off"`
+	// State is as in HookLine, or quarantined.
+	State string `json:"state" jsonschema:"on, shadow, off, closed (an untrusted gate that denies everything), limited (it lacks grants) or quarantined (too many of its runs do not stop)"`
+	// Untrusted says that the hook's directory is not trusted, or has changed.
+	Untrusted bool        `json:"untrusted,omitempty" jsonschema:"its directory is not trusted, or has changed since"`
+	Origin    hook.Origin `json:"origin"`
+	// Why is the reason for the state, or for the position.
+	Why string `json:"why,omitempty" jsonschema:"the reason for the state; for a hook that is on, the reason for its position"`
 }
 
 // GraphEdge says that one hook runs before another.
 type GraphEdge struct {
 	From string `json:"from" jsonschema:"this hook runs before the other"`
 	To   string `json:"to"`
+}
+
+// HookStats is the input of hookStats.
+type HookStats struct {
+	Since time.Time `json:"since,omitzero" in:"query" jsonschema:"only runs that started at this time or later; by default those of the last 24 hours"`
+	Limit int       `json:"limit" in:"query" minimum:"1" maximum:"200000" default:"20000" jsonschema:"the maximum number of records to read, the newest first"`
+}
+
+// HookStatList has statistics of hooks.
+type HookStatList struct {
+	Hooks []HookStat `json:"hooks"`
+	// Since is the time of the first record that counts.
+	Since   time.Time `json:"since" jsonschema:"the time from which on records count"`
+	Records int       `json:"records" jsonschema:"how many records were read"`
+	// Truncated says that there are more records than the limit. Since is then the time of the
+	// oldest record that was read.
+	Truncated bool `json:"truncated,omitempty" jsonschema:"there are more records than the limit: only the newest count"`
+}
+
+// HookStat has the statistics of one hook at one phase.
+type HookStat struct {
+	Hook     string `json:"hook"`
+	Phase    string `json:"phase"`
+	Runs     int    `json:"runs" jsonschema:"how many runs have ended"`
+	Failures int    `json:"failures" jsonschema:"how many failed, also those that timed out or were interrupted"`
+	Timeouts int    `json:"timeouts"`
+	Denials  int    `json:"denials" jsonschema:"how many denied something"`
+	P50      int64  `json:"p50_us" jsonschema:"the median duration in microseconds"`
+	P99      int64  `json:"p99_us" jsonschema:"the duration that 99 of 100 runs do not exceed, in microseconds"`
+	// Last is when the newest run started. LastRun and Session identify it.
+	Last    time.Time `json:"last" jsonschema:"when the newest run started"`
+	LastRun string    `json:"last_run" jsonschema:"the id of the newest run"`
+	Session string    `json:"session,omitempty" jsonschema:"the session of the newest run"`
 }
 
 // Trust says whether a person has trusted a directory of hooks.
@@ -105,6 +144,17 @@ type Trust struct {
 	Grants []string  `json:"grants,omitempty"`
 	By     string    `json:"by,omitempty"`
 	At     time.Time `json:"at"`
+	// Changes are the differences from the files that were trusted.
+	Changes []TrustChange `json:"changes,omitempty" jsonschema:"what has changed since the directory was trusted"`
+}
+
+// TrustChange is a file that differs from the file that was trusted.
+type TrustChange struct {
+	File   string `json:"file"`
+	Change string `json:"change" jsonschema:"added, changed or removed"`
+	// Diff is a unified diff. It is empty if the texts are unknown: the file is not text or is
+	// too long, so only its hash was stored.
+	Diff string `json:"diff,omitempty" jsonschema:"a unified diff; absent if the file is not text or is too long"`
 }
 
 // TrustList lists the trusted directories.

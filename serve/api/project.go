@@ -92,7 +92,9 @@ type Workload struct {
 // ReadUsage is the input of readUsage.
 type ReadUsage struct {
 	Label map[string]string `json:"label,omitempty" in:"query" jsonschema:"only sessions with this label, as NAME=VALUE; may be repeated"`
-	Since time.Time         `json:"since,omitzero" in:"query" jsonschema:"only sessions that changed at this time or later; their whole usage counts"`
+	Since time.Time         `json:"since,omitzero" in:"query" jsonschema:"only responses of this day or later, in UTC"`
+	Until time.Time         `json:"until,omitzero" in:"query" jsonschema:"only responses of days before this time, in UTC"`
+	By    string            `json:"by,omitempty" in:"query" pattern:"^(day|agent|model|label:.+)$" jsonschema:"also add up by day, agent, model or label:NAME"`
 }
 
 // Usage is what sessions have used.
@@ -100,8 +102,18 @@ type Usage struct {
 	Sessions int         `json:"sessions"`
 	Turns    int         `json:"turns"`
 	Usage    belay.Usage `json:"usage"`
-	// Agents is the usage by the agent that ran the last turn of a session.
-	Agents map[string]belay.Usage `json:"agents" jsonschema:"by the agent that ran the last turn of a session"`
+	// Agents is the usage by agent.
+	Agents map[string]belay.Usage `json:"agents" jsonschema:"by agent"`
+	// Rows are the parts that the request asks for, sorted by Key.
+	Rows []UsageRow `json:"rows,omitempty" jsonschema:"the parts by day, agent, model or label, sorted by key"`
+}
+
+// UsageRow is the usage of one day, agent, model or value of a label.
+type UsageRow struct {
+	Key      string      `json:"key" jsonschema:"the day as YYYY-MM-DD in UTC, the agent, the model or the value of the label; empty for sessions without the label"`
+	Usage    belay.Usage `json:"usage"`
+	Turns    int         `json:"turns"`
+	Sessions int         `json:"sessions"`
 }
 
 // Self describes the token of a request.

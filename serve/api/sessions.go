@@ -38,6 +38,8 @@ type Session struct {
 	Ending *belay.Ending `json:"ending,omitempty"`
 	// Grants are the approvals that cover more than one call.
 	Grants []belay.Grant `json:"grants,omitempty" jsonschema:"the approvals that cover more than one call"`
+	// Pending is the number of approvals that the session and its subagents wait for.
+	Pending int `json:"pending,omitempty" jsonschema:"how many approvals and questions the session and its subagents wait for"`
 	// Calls are the calls of the last response that wait for the end of their step. Only a
 	// session that is read by itself has them, and only while its turn is open.
 	Calls []belay.CallRecord `json:"calls,omitempty" jsonschema:"the calls of the open step; only when one session is read"`
@@ -65,6 +67,9 @@ type ListSessions struct {
 	Prefix   string            `json:"prefix,omitempty" in:"query" jsonschema:"only sessions whose id begins with this"`
 	Label    map[string]string `json:"label,omitempty" in:"query" jsonschema:"only sessions with this label, as NAME=VALUE; may be repeated"`
 	Open     bool              `json:"open,omitempty" in:"query" jsonschema:"only sessions with a turn that is running, parked or interrupted"`
+	State    string            `json:"state,omitempty" in:"query" enum:"running,waiting,failed,idle" jsonschema:"running: a turn runs or waits for a worker. waiting: a turn waits for a person or an event. failed: the last turn ended with an error, or was interrupted. idle: all others"`
+	Agent    string            `json:"agent,omitempty" in:"query" jsonschema:"only sessions whose last turn this agent ran"`
+	Text     string            `json:"text,omitempty" in:"query" maxLength:"200" jsonschema:"only sessions with this text in the title or the beginning of the first message; letters match in upper and lower case"`
 	Children bool              `json:"children,omitempty" in:"query" jsonschema:"include the sessions of subagents"`
 	Limit    int               `json:"limit" in:"query" minimum:"1" maximum:"500" default:"50" jsonschema:"the maximum number of sessions"`
 	After    string            `json:"after,omitempty" in:"query" jsonschema:"the field next of the previous page"`
@@ -74,6 +79,8 @@ type ListSessions struct {
 type SessionList struct {
 	Sessions []Session `json:"sessions"`
 	Next     string    `json:"next,omitempty" jsonschema:"pass it as after to get the next page; empty on the last page"`
+	// Partial says that the server stopped before it found a full page. Next continues.
+	Partial bool `json:"partial,omitempty" jsonschema:"the server has looked at many sessions and stopped before the page was full: next continues"`
 }
 
 // UpdateSession is the input of updateSession.
@@ -93,11 +100,13 @@ type ForkSession struct {
 type ListMessages struct {
 	Session string `json:"session" in:"path" required:"true" jsonschema:"the id of the session"`
 	After   int64  `json:"after,omitempty" in:"query" minimum:"0" jsonschema:"the number of the last message that you know"`
+	Newest  bool   `json:"newest,omitempty" in:"query" jsonschema:"the newest messages first"`
+	Before  int64  `json:"before,omitempty" in:"query" minimum:"0" jsonschema:"with newest: only messages with a lower number"`
 	Limit   int    `json:"limit" in:"query" minimum:"1" maximum:"500" default:"100" jsonschema:"the maximum number of messages"`
 }
 
 // MessageList is a page of messages.
 type MessageList struct {
 	Messages []*belay.Message `json:"messages"`
-	Next     int64            `json:"next,omitempty" jsonschema:"pass it as after to get the next page; absent on the last page"`
+	Next     int64            `json:"next,omitempty" jsonschema:"pass it as after, or with newest as before, to get the next page; absent on the last page"`
 }

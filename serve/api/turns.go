@@ -15,10 +15,18 @@ const (
 // StartTurn is the input of startTurn.
 type StartTurn struct {
 	Session string `json:"session" in:"path" required:"true" jsonschema:"the id of the session"`
-	Text    string `json:"text" required:"true" minLength:"1" jsonschema:"the message to the agent"`
+	Text    string `json:"text" required:"true" jsonschema:"the message to the agent; it may be empty if there are files"`
+	Files   []File `json:"files,omitempty" maxItems:"20" jsonschema:"images and files of the message"`
 	Agent   string `json:"agent,omitempty" jsonschema:"the declared agent that runs the turn; by default the agent of the session, and first the one that the settings describe"`
 	Model   string `json:"model,omitempty" jsonschema:"the model that answers, as PROVIDER/NAME; by default the agent's own"`
 	Wait    string `json:"wait" enum:"none,end" default:"none" jsonschema:"none: answer when the message is stored. end: answer when the turn has ended or is parked"`
+}
+
+// File is an image or a file of a message.
+type File struct {
+	Name string `json:"name,omitempty" maxLength:"255" jsonschema:"the name of the file"`
+	MIME string `json:"mime,omitempty" maxLength:"255" jsonschema:"the media type, such as image/png; by default the content decides"`
+	Data []byte `json:"data" required:"true" jsonschema:"the content, in base64"`
 }
 
 // StartedTurn is a turn that was queued.

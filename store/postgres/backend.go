@@ -82,6 +82,28 @@ func (q *queue) Stats(ctx context.Context) (hook.QueueStats, error) {
 	return stats, q.store.explain(record.Cause(ctx, err))
 }
 
+// Jobs returns the attempts at jobs that match, the newest first.
+func (q *queue) Jobs(ctx context.Context, filter hook.JobFilter) ([]hook.StoredJob, error) {
+	all, err := q.Queue.Jobs(ctx, filter)
+	return all, q.store.explain(record.Cause(ctx, err))
+}
+
+// RetryJob makes a waiting job due now, or makes a new attempt at a job that has ended without
+// success.
+func (q *queue) RetryJob(ctx context.Context, id string) (hook.StoredJob, error) {
+	b := (*backend)(q.store)
+	job, err := q.Queue.RetryJob(ctx, id, func(ctx context.Context, _ pgx.Tx, job hook.Job) error {
+		return q.store.insertJobs(ctx, b.writing(ctx), []hook.Job{job})
+	})
+	return job, q.store.explain(record.Cause(ctx, err))
+}
+
+// CancelJob ends a job that waits.
+func (q *queue) CancelJob(ctx context.Context, id string) (hook.StoredJob, error) {
+	job, err := q.Queue.CancelJob(ctx, id)
+	return job, q.store.explain(record.Cause(ctx, err))
+}
+
 // insertJobs stores jobs and links each job's key to the job's session. Every job must be
 // stored with insertJobs.
 func (s *Store) insertJobs(ctx context.Context, w *writing, jobs []hook.Job) error {
@@ -169,4 +191,5 @@ var (
 	_ riverjobs.LockBackend[pgx.Tx] = (*backend)(nil)
 	_ hook.WorkQueue                = (*queue)(nil)
 	_ hook.StatQueue                = (*queue)(nil)
+	_ hook.ManageQueue              = (*queue)(nil)
 )

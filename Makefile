@@ -5,6 +5,8 @@
 TOOL := go tool -modfile=tools/go.mod
 # sqlc makes Go from SQL. It has a module of its own again, being larger than all the others.
 SQLC := go tool -modfile=tools/sqlc/go.mod sqlc
+# templ makes Go from the pages of the console.
+TEMPL := go tool -modfile=tools/templ/go.mod templ
 
 # How long each fuzz target runs.
 FUZZTIME ?= 10s
@@ -58,11 +60,13 @@ tidy-check:
 	@go mod tidy -diff || { echo "go.mod or go.sum is not tidy: run go mod tidy"; exit 1; }
 	@go -C tools mod tidy -diff || { echo "tools/go.mod or tools/go.sum is not tidy: run go -C tools mod tidy"; exit 1; }
 	@go -C serve/testdata/openai mod tidy -diff || { echo "serve/testdata/openai/go.mod or go.sum is not tidy: run go -C serve/testdata/openai mod tidy"; exit 1; }
+	@go -C tools/templ mod tidy -diff || { echo "tools/templ/go.mod or tools/templ/go.sum is not tidy: run go -C tools/templ mod tidy"; exit 1; }
 	@go -C tools/sqlc mod tidy -diff || { echo "tools/sqlc/go.mod or tools/sqlc/go.sum is not tidy: run go -C tools/sqlc mod tidy"; exit 1; }
 
 .PHONY: generate
-generate: ## rewrite what is made from the code: queries, tables, schemas, snippets in the docs
+generate: ## rewrite what is made from the code: queries, pages, tables, schemas, snippets in the docs
 	@$(SQLC) generate -f store/internal/table/sqlc.yaml
+	@$(TEMPL) generate -path serve/console -log-level error
 	@go run ./internal/gendocs
 	@go test -run '^TestDocsSnippets$$' -count 1 ./internal/repotest -update
 
@@ -71,11 +75,17 @@ generate: ## rewrite what is made from the code: queries, tables, schemas, snipp
 picture: ## take the turn of the demo and draw what its hooks did, for the README
 	@go run ./internal/picture docs/turn.svg
 
+# The pictures of the console are taken from a real server in a real browser.
+.PHONY: pictures
+pictures: browser ## take pictures of the console, for the docs
+	@go test ./serve/console -count 1 -run '^TestPictures$$' -pictures "$(CURDIR)/docs/pictures"
+
 # The snippets are compared by internal/repotest.
 .PHONY: generate-check
 generate-check:
 	@$(SQLC) diff -f store/internal/table/sqlc.yaml || { echo "the queries' Go code is stale: run make generate and commit the result"; exit 1; }
 	@$(SQLC) compile -f store/internal/table/sqlc.postgresql.yaml || { echo "PostgreSQL does not read the shared tables or queries"; exit 1; }
+	@$(TEMPL) generate -path serve/console -log-level error && git diff --exit-code --stat -- serve/console || { echo "the pages' Go code is stale: run make generate and commit the result"; exit 1; }
 	@go run ./internal/gendocs -check || { echo "generated files are stale: run make generate and commit the result"; exit 1; }
 
 # The race detector needs a C compiler, on Linux its headers too.
@@ -87,6 +97,14 @@ compiler:
 .PHONY: screen
 screen:
 	@scripts/ensure-debian 'tmux -V' tmux
+
+# The console is tested in a real browser, and checked with axe-core for people who do not see or use a mouse. It is fetched
+# here, because tests use no network but loopback.
+.PHONY: browser
+browser: languages
+	@scripts/ensure-debian 'chromium --version' chromium
+	@scripts/ensure-debian 'npm --version' npm
+	@cd serve/console/testdata && npm ls --silent >/dev/null 2>&1 || npm ci --silent --no-audit --no-fund
 
 # Commands are confined by what the machine has; the tests want to see both ways. Elsewhere there is no sandbox to test.
 .PHONY: confinement
@@ -118,7 +136,7 @@ PROCESSES := ./cmd/belay ./engine/internal/fleet ./internal/crashtest ./internal
 RACE := -race -gcflags='modernc.org/...=-race=false'
 
 .PHONY: race
-race: compiler screen confinement database languages clients ## all tests under the race detector, but for those that start many processes
+race: compiler screen browser confinement database languages clients ## all tests under the race detector, but for those that start many processes
 	@CGO_ENABLED=1 go test $(RACE) -timeout 20m $$(go list ./... | grep -vxF "$$(go list $(PROCESSES))")
 
 .PHONY: processes

@@ -45,6 +45,14 @@ func inbox(ctx context.Context, v *visit) (templ.Component, error) {
 	return inboxPage(v, b), nil
 }
 
+// phoneClass says what a phone shows: the list, or one approval.
+func phoneClass(v *visit) string {
+	if v.r.PathValue("approval") == "" {
+		return "none"
+	}
+	return "one"
+}
+
 // decide decides an approval and shows the next one.
 func decide(ctx context.Context, v *visit) error {
 	if err := v.r.ParseForm(); err != nil {

@@ -126,8 +126,33 @@ func didWhat(e *hook.Explained) string {
 	case len(e.Contributed) == 0:
 		return "No objection."
 	default:
-		return sentence(strings.Join(e.Contributed, ", ")) + " " + sentence(e.Why)
+		return strings.TrimSpace("Gave " + listed(e.Contributed) + ". " + sentence(e.Why))
 	}
+}
+
+// listed lists words, and counts those that are there more than once.
+func listed(words []string) string {
+	var all []string
+	counts := make(map[string]int)
+	for _, w := range words {
+		if counts[w]++; counts[w] == 1 {
+			all = append(all, w)
+		}
+	}
+	for i, w := range all {
+		if counts[w] > 1 {
+			all[i] = fmt.Sprintf("%s (%d times)", w, counts[w])
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// began says when a bar begins.
+func (b *conversationView) began() string {
+	if after := b.Bar.Begin.Sub(b.Timeline.Turn.Begin); after > 0 {
+		return short(after) + " after the turn began"
+	}
+	return "with the turn"
 }
 
 // anchor aligns the text of a mark of the axis.
@@ -192,11 +217,16 @@ func callLine(c *belay.CallPart) string {
 	return cut(s.What, 100)
 }
 
-// outcome returns how a call ended: ok, failed, denied or running.
-func outcome(r *belay.ResultPart) string {
+// outcome returns how a call ended: ok, failed or denied. A call without a result is running,
+// or waiting for a person.
+func (b *conversationView) outcome(r *belay.ResultPart) string {
 	switch {
-	case r == nil:
+	case r == nil && b.open() && b.Session.Turn.Parked:
+		return "waiting"
+	case r == nil && b.open():
 		return "running"
+	case r == nil:
+		return "no result"
 	case !r.IsError:
 		return "ok"
 	case r.Class == belay.ClassDenied:

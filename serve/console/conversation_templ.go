@@ -975,7 +975,7 @@ func call(b *conversationView, m *belay.Message, c *belay.CallPart) templ.Compon
 			templ_7745c5c3_Var48 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		var templ_7745c5c3_Var49 = []any{"call", outcome(b.result(m, c.ID))}
+		var templ_7745c5c3_Var49 = []any{"call", b.outcome(b.result(m, c.ID))}
 		templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var49...)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
@@ -1000,7 +1000,7 @@ func call(b *conversationView, m *belay.Message, c *belay.CallPart) templ.Compon
 		var templ_7745c5c3_Var51 string
 		templ_7745c5c3_Var51, templ_7745c5c3_Err = templ.JoinStringErrs("call-" + strconv.FormatInt(m.Seq, 10) + "-" + c.ID)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `conversation.templ`, Line: 167, Col: 111}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `conversation.templ`, Line: 167, Col: 113}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var51))
 		if templ_7745c5c3_Err != nil {
@@ -1010,7 +1010,7 @@ func call(b *conversationView, m *belay.Message, c *belay.CallPart) templ.Compon
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		var templ_7745c5c3_Var52 = []any{"dot", outcome(b.result(m, c.ID))}
+		var templ_7745c5c3_Var52 = []any{"dot", b.outcome(b.result(m, c.ID))}
 		templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var52...)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
@@ -1069,9 +1069,9 @@ func call(b *conversationView, m *belay.Message, c *belay.CallPart) templ.Compon
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var56 string
-		templ_7745c5c3_Var56, templ_7745c5c3_Err = templ.JoinStringErrs(outcome(b.result(m, c.ID)))
+		templ_7745c5c3_Var56, templ_7745c5c3_Err = templ.JoinStringErrs(b.outcome(b.result(m, c.ID)))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `conversation.templ`, Line: 175, Col: 49}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `conversation.templ`, Line: 175, Col: 51}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var56))
 		if templ_7745c5c3_Err != nil {
@@ -1280,7 +1280,7 @@ func compose(v *visit, b *conversationView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 103, "\" hx-encoding=\"multipart/form-data\" hx-swap=\"none\" hx-disabled-elt=\"find button\"><label class=\"hidden\" for=\"text\">Message</label> <textarea id=\"text\" name=\"text\" rows=\"2\" placeholder=\"Write to the agent\" data-send></textarea><div class=\"buttons\"><label class=\"attach\">Files <input type=\"file\" name=\"files\" multiple></label> <button class=\"primary\">Send <kbd>Ctrl Enter</kbd></button></div></form>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 103, "\" hx-encoding=\"multipart/form-data\" hx-swap=\"none\" hx-disabled-elt=\"find button\"><label class=\"hidden\" for=\"text\">Message</label> <textarea id=\"text\" name=\"text\" rows=\"2\" placeholder=\"Write to the agent\" data-send></textarea><div class=\"buttons\"><label class=\"attach button\"><input type=\"file\" name=\"files\" multiple class=\"hidden\"><span data-files>Add files</span></label> <button class=\"primary\">Send <kbd>Ctrl Enter</kbd></button></div></form>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1355,7 +1355,7 @@ func newSessionPage(v *visit, agents []string) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 109, "<label for=\"text\">Message</label> <textarea id=\"text\" name=\"text\" rows=\"6\" placeholder=\"What should the agent do?\" autofocus data-send></textarea><div class=\"buttons\"><label class=\"attach\">Files <input type=\"file\" name=\"files\" multiple></label> <button class=\"primary\">Start <kbd>Ctrl Enter</kbd></button></div></form><noscript><p class=\"bad\">Starting a session needs JavaScript. Or use the command line: <code>belay run \"…\"</code></p></noscript></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 109, "<label for=\"text\">Message</label> <textarea id=\"text\" name=\"text\" rows=\"6\" placeholder=\"What should the agent do?\" autofocus data-send></textarea><div class=\"buttons\"><label class=\"attach button\"><input type=\"file\" name=\"files\" multiple class=\"hidden\"><span data-files>Add files</span></label> <button class=\"primary\">Start <kbd>Ctrl Enter</kbd></button></div></form><noscript><p class=\"bad\">Starting a session needs JavaScript. Or use the command line: <code>belay run \"…\"</code></p></noscript></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1847,15 +1847,15 @@ func barDetail(b *conversationView) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var96 string
-		templ_7745c5c3_Var96, templ_7745c5c3_Err = templ.JoinStringErrs(short(b.Bar.Begin.Sub(b.Timeline.Turn.Begin)))
+		templ_7745c5c3_Var96, templ_7745c5c3_Err = templ.JoinStringErrs(b.began())
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `conversation.templ`, Line: 331, Col: 54}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `conversation.templ`, Line: 331, Col: 18}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var96))
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 152, " after the turn</dd>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 152, "</dd>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

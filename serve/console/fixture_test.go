@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"net"
 	"net/http"
@@ -38,7 +39,7 @@ func TestMain(m *testing.M) {
 
 // patience is how long a test waits for something that must happen. It is long, because the
 // machine may be busy.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // model is a model whose answer depends only on the transcript. The last user message says what
 // to do, in lines:
@@ -50,7 +51,8 @@ const patience = 20 * time.Second
 //	fail TEXT          fails with this error
 //	anything else      is what the user wants in words, and is ignored
 type model struct {
-	step chan struct{} // each value lets a slow model send a word
+	step    chan struct{}     // each value lets a slow model send a word
+	scripts map[string]string // by user message: the lines, if they are not in the message itself
 }
 
 func (m *model) Info() belay.ModelInfo { return belay.ModelInfo{Name: "test/model"} }
@@ -66,6 +68,9 @@ func (m *model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.
 			case said.Role == belay.RoleAssistant:
 				steps++
 			}
+		}
+		if script, ok := m.scripts[task]; ok {
+			task = script
 		}
 		answer := belay.Response{StopReason: belay.StopEnd, Usage: belay.Usage{In: 1840 + 400*steps, Out: 210, Cost: 0.0123}}
 		n, said := 0, ""
@@ -404,10 +409,7 @@ func (b *browser) key(keys string) {
 func (b *browser) picture(dir, name string) {
 	b.t.Helper()
 	for _, scheme := range []string{"light", "dark"} {
-		_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		b.scheme(scheme)
 		png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, name+"-"+scheme+".png"), png, 0o600)
@@ -435,4 +437,45 @@ func (w *world) get(path string, cookie *http.Cookie) *http.Response {
 	}
 	w.t.Cleanup(func() { _ = resp.Body.Close() })
 	return resp
+}
+
+// bodyOf reads a response to its end.
+func bodyOf(t *testing.T, resp *http.Response) string {
+	t.Helper()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// field returns a field of a JSON object.
+func field(t *testing.T, text, name string) string {
+	t.Helper()
+	var object map[string]string
+	if err := json.Unmarshal([]byte(text), &object); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return object[name]
+}
+
+// scheme makes the browser prefer light or dark pages.
+func (b *browser) scheme(name string) {
+	b.t.Helper()
+	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}}})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// evalPromise returns the value of a promise.
+func evalPromise[T any](b *browser, expression string) T {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.t.Fatalf("the browser: %v", err)
+	}
+	return value
 }

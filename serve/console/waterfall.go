@@ -97,13 +97,14 @@ func drawPart(t *api.Timeline, begin, end time.Time) Waterfall {
 		}
 		x := percent(s.Begin)
 		b.X, b.W = decimal(x), decimal(max(percent(stop)-x, 0.05))
-		b.Took = short(stop.Sub(s.Begin))
+		if took := stop.Sub(s.Begin); took > 0 {
+			b.Took = short(took)
+		}
 		b.Class = "bar " + s.Kind + " " + s.Outcome
 		w.Rows = append(w.Rows, b)
 	}
-	for i := range 5 {
-		at := time.Duration(float64(w.Total) * float64(i) / 4)
-		w.Ticks = append(w.Ticks, tick{decimal(float64(i) * 25), short(at)})
+	for i := range 3 { // more do not fit on a phone
+		w.Ticks = append(w.Ticks, tick{decimal(float64(i) * 50), short(w.Total * time.Duration(i) / 2)})
 	}
 	return w
 }
@@ -152,5 +153,5 @@ func turnPath(session, turn, key string) string {
 
 // told describes a bar to people who do not see it.
 func (b *bar) told(begin time.Time) string {
-	return fmt.Sprintf("%s %s, %s, after %s, took %s", b.Kind, b.Label, b.Outcome, short(b.Begin.Sub(begin)), b.Took)
+	return fmt.Sprintf("%s %s, %s, after %s, took %s", b.Kind, b.Label, b.Outcome, short(max(b.Begin.Sub(begin), 0)), b.Took)
 }

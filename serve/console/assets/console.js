@@ -164,11 +164,22 @@
     if (stream) { stream.close(); stream = null; }
   });
   connect();
+  // A conversation opens at its end.
+  if ($("#compose") && !location.hash && !location.search) scrollTo(0, document.documentElement.scrollHeight);
 
   document.addEventListener("belay:sent", () => {
     const compose = $("#compose");
     if (compose) compose.reset();
     plan("session");
+  });
+  document.addEventListener("change", (event) => {
+    if (event.target.name !== "files") return;
+    const n = event.target.files.length;
+    $("[data-files]", event.target.parentElement).textContent = n === 0 ? "Add files" : n === 1 ? event.target.files[0].name : n + " files";
+  });
+  document.addEventListener("reset", (event) => {
+    const files = $("[data-files]", event.target);
+    if (files) files.textContent = "Add files";
   });
   // Times such as "2 min ago" grow old.
   setInterval(() => { if (!document.hidden) plan("all"); }, 60000);
@@ -212,6 +223,8 @@
       case "j": move(1); return;
       case "k": move(-1); return;
     }
+    const page = $(`[data-open="${CSS.escape(event.key)}"]`);
+    if (page) { event.preventDefault(); location.assign(page.href); return; }
     const field = $(`[data-focus="${CSS.escape(event.key)}"]`);
     if (field) { event.preventDefault(); field.focus(); return; }
     // A decision needs a moment of looking: a key that was pressed for the approval before this

@@ -380,8 +380,14 @@ func (b *browser) waitFor(expression, what string) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
-	if _, err := chromedp.Run(ctx, chromedp.Poll[bool]("!!("+expression+")", chromedp.WithPollingTimeout(patience))); err != nil {
-		b.t.Fatalf("the page does not get there: %s: %v\n%s", what, err, b.text("body"))
+	for {
+		_, err := chromedp.Run(ctx, chromedp.Poll[bool]("!!("+expression+")", chromedp.WithPollingTimeout(patience)))
+		if err == nil {
+			return
+		}
+		if ctx.Err() != nil || !strings.Contains(err.Error(), "context") { // another page has taken the place of this one
+			b.t.Fatalf("the page does not get there: %s: %v\n%s", what, err, b.text("body"))
+		}
 	}
 }
 

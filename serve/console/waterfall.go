@@ -151,7 +151,7 @@ func turnPath(session, turn, key string) string {
 	return "/sessions/" + session + "?" + q.Encode()
 }
 
-// told describes a bar to people who do not see it.
+// told adds to the label what people who do not see the bar need.
 func (b *bar) told(begin time.Time) string {
-	return fmt.Sprintf("%s %s, %s, after %s, took %s", b.Kind, b.Label, b.Outcome, short(max(b.Begin.Sub(begin), 0)), b.Took)
+	return fmt.Sprintf(", %s, %s, after %s, took %s", b.Kind, b.Outcome, short(max(b.Begin.Sub(begin), 0)), cmp.Or(b.Took, "no time"))
 }

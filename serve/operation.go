@@ -38,7 +38,7 @@ type operation struct {
 	// limited to labels gets 404.
 	unlimited bool
 	files     bool // the body may have files, so it may be larger
-	status    int // of the response, if there is no error
+	status    int  // of the response, if there is no error
 	in        reflect.Type
 	out       reflect.Type // nil if there is no body
 	events    []string     // the kinds of events of a stream, for the documentation; nil: no stream

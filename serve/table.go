@@ -26,8 +26,8 @@ func operations() []operation {
 		writing(operation{id: "createResponse", method: "POST", path: pathResponses, tag: "openai", role: RoleRun, summary: "Run a turn, with the Responses API of OpenAI. With stream=true the response is server-sent events"}, createResponse),
 		action(operation{id: "readResponse", method: "GET", path: pathResponses + "/{response}", tag: "openai", role: RoleRead, summary: "Read a response of the Responses API, for example after its approval was decided"}, readResponse),
 
-		action(operation{id: "listApprovals", method: "GET", path: "/v1/approvals", tag: "approvals", role: RoleRead, summary: "List approvals and questions, oldest first"}, listApprovals),
-		action(operation{id: "readApproval", method: "GET", path: "/v1/approvals/{approval}", tag: "approvals", role: RoleRead, summary: "Read an approval, with its call and what the call would do"}, readApproval),
+		action(operation{id: "listApprovals", method: "GET", path: "/v1/approvals", tag: "approvals", role: RoleRead, summary: "List approvals and questions, oldest first"}, inbox),
+		action(operation{id: "readApproval", method: "GET", path: "/v1/approvals/{approval}", tag: "approvals", role: RoleRead, summary: "Read an approval, with its call and what the call would do"}, describedApproval),
 		action(operation{id: "decideApproval", method: "POST", path: "/v1/approvals/{approval}/decision", tag: "approvals", role: RoleApprove, summary: "Approve or deny a call, or answer a question"}, decideApproval),
 
 		action(operation{id: "listRuns", method: "GET", path: "/v1/runs", tag: "runs", role: RoleRead, summary: "List the records of hook runs, the newest first"}, listRuns),

@@ -1,6 +1,8 @@
 package serve
 
 import (
+	"bytes"
+	"path/filepath"
 	"slices"
 
 	"github.com/belay-run/belay"
@@ -81,6 +83,23 @@ func (t *Token) explanation(x hook.Explanation) hook.Explanation {
 	}
 	x.Diagnostics = t.diagnostics(x.Diagnostics)
 	return x
+}
+
+// advice leaves out paths of files that the call itself does not name, and why a file cannot be
+// shown.
+func (t *Token) advice(a *api.Advice, input []byte) *api.Advice {
+	if !t.isTenant() {
+		return a
+	}
+	a.Findings = slices.DeleteFunc(slices.Clone(a.Findings), func(f api.Finding) bool {
+		return filepath.IsAbs(f.Subject) && !bytes.Contains(input, []byte(f.Subject))
+	})
+	if a.Preview != nil && a.Preview.Problem != "" {
+		shown := *a.Preview
+		shown.Problem = hiddenError
+		a.Preview = &shown
+	}
+	return a
 }
 
 // event describes an event for the token.

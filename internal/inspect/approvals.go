@@ -36,17 +36,30 @@ func ApprovalOf(q belay.Question) api.Approval {
 // Approval describes an approval, with its call and with what the call would do. The input is
 // nil if the transcript does not have the call.
 func (p *Project) Approval(ctx context.Context, store belay.ListStore, approval *belay.Approval) (api.Approval, error) {
-	input, err := InputOf(ctx, store, approval)
-	if err != nil { // the transcript may have been compacted or pruned
-		return api.Approval{Approval: *approval}, nil //nolint:nilerr // the approval itself is known
+	out := api.Approval{Approval: *approval, Expired: approval.Decided == nil && IsExpired(approval, time.Now())}
+	info, found, err := FindSession(ctx, store, approval.Session)
+	if err != nil || !found {
+		return out, err
 	}
-	info, _, err := FindSession(ctx, store, approval.Session)
+	response, user, err := calledIn(ctx, store, &info, approval)
 	if err != nil {
-		return api.Approval{}, err
+		return out, err
 	}
-	out := ApprovalOf(belay.Question{Approval: *approval, Input: input, Agent: info.State.Agent})
+	title := TitleOf(ctx, store, info)
+	if response == nil { // the transcript may have been pruned
+		out.Title = Beginning(title, MessageLength)
+		return out, nil
+	}
+	out = ApprovalOf(belay.Question{Approval: *approval, Input: inputIn(response, approval.Call), Agent: info.State.Agent})
+	out.Title, out.Expired = Beginning(title, MessageLength), approval.Decided == nil && IsExpired(approval, time.Now())
+	if out.Message, err = UserMessage(ctx, store, &info); err != nil {
+		return out, err
+	}
+	if open := info.State.Turn; user != nil && (out.Message == "" || open == nil || open.ID != approval.Turn) {
+		out.Message = Beginning(UserText(user), MessageLength)
+	}
 	if out.Question == "" { // a question of the model has no effects to describe
-		advice, err := p.Advise(ctx, store, approval, input)
+		advice, err := p.advise(ctx, store, approval, response, info.State.Agent)
 		if err != nil {
 			return out, err
 		}
@@ -97,31 +110,21 @@ func ApprovalsInOrder(ctx context.Context, store ApprovalReader, filter belay.Ap
 	return all, nil
 }
 
-// InputOf finds the input of the call that an approval is about. It reads the
-// transcript.
-func InputOf(ctx context.Context, store belay.Store, approval *belay.Approval) (json.RawMessage, error) {
-	var input json.RawMessage
-	for m, err := range store.Read(ctx, approval.Session, 0) {
-		if err != nil {
-			return nil, err
-		}
-		if m.Turn != approval.Turn {
-			continue
-		}
-		for _, c := range m.Calls() {
-			if c.ID != approval.Call {
-				continue
-			}
-			input = c.Input
-			if c.Final != nil {
-				input = c.Final
-			}
-		}
+// InputOf finds the input of the call that an approval is about. It reads the transcript from
+// its end.
+func InputOf(ctx context.Context, store belay.ListStore, approval *belay.Approval) (json.RawMessage, error) {
+	info, _, err := FindSession(ctx, store, approval.Session)
+	if err != nil {
+		return nil, err
 	}
-	if input == nil {
+	response, _, err := calledIn(ctx, store, &info, approval)
+	if err != nil {
+		return nil, err
+	}
+	if response == nil {
 		return nil, fmt.Errorf("approval %s: its call is not in the transcript of session %s", approval.ID, approval.Session)
 	}
-	return input, nil
+	return inputIn(response, approval.Call), nil
 }
 
 // floorOf returns the floor for an approval, in the mode of the turn that asked.
@@ -142,19 +145,29 @@ func floorOf(ctx context.Context, from *assembly.Assembler, settings *config.Loa
 	return f, in, nil
 }
 
-// Advise says what the call of an approval affects, how it would run, and which pattern
+// advise says what the call of an approval affects, how it would run, and which pattern
 // covers similar calls.
-func Advise(ctx context.Context, from *assembly.Assembler, settings *config.Loaded, store belay.ListStore, approval *belay.Approval, input json.RawMessage) (api.Advice, error) {
-	f, in, err := floorOf(ctx, from, settings, store, approval)
+func (p *Project) advise(ctx context.Context, store belay.ListStore, approval *belay.Approval, response *belay.Message, agent string) (api.Advice, error) {
+	settings, err := p.Settings()
 	if err != nil {
 		return api.Advice{}, err
 	}
-	e := in.Explain(ctx, approval.Tool, input)
-	advice := api.Advice{Reach: e.Reach(), Run: f.Confinement(e)}
-	if approval.Decided == nil {
-		advice.Pattern = in.Suggest(ctx, approval.Tool, input)
+	f, in, err := floorOf(ctx, p.From, settings, store, approval)
+	if err != nil {
+		return api.Advice{}, err
 	}
-	return advice, nil
+	input := inputIn(response, approval.Call)
+	e := in.Explain(ctx, approval.Tool, input)
+	advice := api.Advice{Reach: e.Reach(), Run: f.Confinement(e), Why: whyOf(approval, agent), Findings: findingsOf(e)}
+	if advice.Hooks, advice.SharedHooks, err = askedHooks(ctx, store, approval, response); err != nil {
+		return advice, err
+	}
+	if approval.Decided != nil {
+		return advice, nil
+	}
+	advice.Pattern = in.Suggest(ctx, approval.Tool, input)
+	advice.Preview, err = previewOf(ctx, settings, in, approval.Tool, input)
+	return advice, err
 }
 
 // CheckScope returns an error if a pattern cannot be the scope of an approval.

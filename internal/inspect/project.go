@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -163,15 +162,6 @@ func (p *Project) Models() (*Models, error) {
 		one.Key, one.KeyFrom, one.Detail, one.Remedy = "", "", "", ""
 	}
 	return o, nil
-}
-
-// Advise helps a person to decide about the call of an approval.
-func (p *Project) Advise(ctx context.Context, store belay.ListStore, approval *belay.Approval, input json.RawMessage) (api.Advice, error) {
-	settings, err := p.Settings()
-	if err != nil {
-		return api.Advice{}, err
-	}
-	return Advise(ctx, p.From, settings, store, approval, input)
 }
 
 // CheckScope returns an error if a pattern cannot be the scope of an approval.

@@ -65,7 +65,7 @@ type Finding struct {
 	Kind string `json:"kind" jsonschema:"tool, command, read, write, url or unknown"`
 	// Subject is the command, the path or the URL.
 	Subject string `json:"subject"`
-	Zone    int    `json:"zone" jsonschema:"how far it reaches, from 0 to 4"`
+	Zone    int    `json:"zone" jsonschema:"how far it reaches, from 0 (safe) to 6 (never)"`
 	// Text is the finding in one short sentence.
 	Text string `json:"text" jsonschema:"the finding in one short sentence"`
 	// Line is the line of a command, counted from 1. It is 0 for other calls.
@@ -93,13 +93,14 @@ type HookAnswer struct {
 	Hook  string     `json:"hook"`
 	Run   string     `json:"run,omitempty" jsonschema:"the id of the run, to read or explain it"`
 	State hook.State `json:"state"`
-	// Contributed are the kinds of its contributions, such as ask or deny. None means that
-	// the hook had no objection.
-	Contributed []string     `json:"contributed,omitempty" jsonschema:"the kinds of its contributions, such as ask or deny"`
-	Code        codes.Code   `json:"code,omitempty" jsonschema:"why the run failed"`
-	Latency     hook.Latency `json:"latency,omitempty"`
-	Shadow      bool         `json:"shadow,omitempty" jsonschema:"its answer did not count"`
-	Asked       bool         `json:"asked,omitempty" jsonschema:"this hook asked for the approval"`
+	// Contributed are the kinds of its contributions, such as verdict or reminder.
+	Contributed []string `json:"contributed,omitempty" jsonschema:"the kinds of its contributions"`
+	// Verdict is ask, deny or halt. It is empty if the hook let the call pass.
+	Verdict string       `json:"verdict,omitempty" jsonschema:"ask, deny or halt; absent if the hook let the call pass"`
+	Code    codes.Code   `json:"code,omitempty" jsonschema:"why the run failed"`
+	Latency hook.Latency `json:"latency,omitempty"`
+	Shadow  bool         `json:"shadow,omitempty" jsonschema:"its answer did not count"`
+	Asked   bool         `json:"asked,omitempty" jsonschema:"this hook asked for the approval"`
 }
 
 // ApprovalList is a list of approvals.

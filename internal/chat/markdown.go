@@ -12,6 +12,7 @@ import (
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
 
+	"github.com/belay-run/belay/internal/mdtable"
 	"github.com/belay-run/belay/internal/visible"
 )
 
@@ -145,13 +146,13 @@ func (p *page) paragraph(n ast.Node, width int) []line {
 	for i := range segments {
 		rows[i] = string(segments[i].Value(p.source))
 	}
-	t, ok := tableIn(rows)
+	t, ok := mdtable.In(rows)
 	if !ok {
 		return wrap(p.inline(nil, n, style{}), width)
 	}
 	var lines []line
-	if t.above > 0 {
-		lines = append(wrap(p.text(strings.Join(rows[:t.above], ""), style{}), width), nil)
+	if t.Above > 0 {
+		lines = append(wrap(p.text(strings.Join(rows[:t.Above], ""), style{}), width), nil)
 	}
 	return append(lines, p.table(&t, width)...)
 }

@@ -3,97 +3,16 @@ package chat
 import (
 	"slices"
 	"strings"
+
+	"github.com/belay-run/belay/internal/mdtable"
 )
-
-// align is the side of a column that its text is on.
-type align int
-
-const (
-	alignLeft align = iota
-	alignCentre
-	alignRight
-)
-
-// table is a table in Markdown.
-type table struct {
-	above  int // how many lines of the paragraph are above the table
-	aligns []align
-	rows   [][]string // the first one is the header
-}
-
-// tableIn looks for a table in the lines of a paragraph. The table begins one line above
-// the line of dashes, and goes to the end of the paragraph.
-func tableIn(lines []string) (table, bool) {
-	for i := 1; i < len(lines); i++ {
-		aligns, ok := dashes(lines[i])
-		if !ok || len(cells(lines[i-1])) != len(aligns) {
-			continue
-		}
-		t := table{above: i - 1, aligns: aligns, rows: [][]string{cells(lines[i-1])}}
-		for _, row := range lines[i+1:] {
-			t.rows = append(t.rows, cells(row))
-		}
-		return t, true
-	}
-	return table{}, false
-}
-
-// dashes reads the line below a header, such as |---|:-:|.
-func dashes(line string) ([]align, bool) {
-	if !strings.Contains(line, "|") {
-		return nil, false
-	}
-	var aligns []align
-	for _, cell := range cells(line) {
-		left, right := strings.HasPrefix(cell, ":"), strings.HasSuffix(cell, ":")
-		cell = strings.TrimSuffix(strings.TrimPrefix(cell, ":"), ":")
-		if cell == "" || strings.Trim(cell, "-") != "" {
-			return nil, false
-		}
-		a := alignLeft
-		switch {
-		case left && right:
-			a = alignCentre
-		case right:
-			a = alignRight
-		}
-		aligns = append(aligns, a)
-	}
-	return aligns, true
-}
-
-// cells splits a row at its bars. A bar with a backslash is text.
-func cells(row string) []string {
-	row = strings.TrimPrefix(strings.TrimSpace(row), "|")
-	var all []string
-	var cell strings.Builder
-	for i := 0; i < len(row); i++ {
-		switch {
-		case row[i] == '\\' && i+1 < len(row) && row[i+1] == '|':
-			cell.WriteByte('|')
-			i++
-		case row[i] == '\\' && i+1 < len(row):
-			cell.WriteString(row[i : i+2])
-			i++
-		case row[i] == '|':
-			all = append(all, strings.TrimSpace(cell.String()))
-			cell.Reset()
-		default:
-			cell.WriteByte(row[i])
-		}
-	}
-	if last := strings.TrimSpace(cell.String()); last != "" || len(all) == 0 {
-		all = append(all, last)
-	}
-	return all
-}
 
 // table renders a table. If it does not fit the width, each row becomes a list of its
 // cells, below each other.
-func (p *page) table(t *table, width int) []line {
+func (p *page) table(t *mdtable.Table, width int) []line {
 	var grid [][][]span
 	columns := 0
-	for i, row := range t.rows {
+	for i, row := range t.Rows {
 		drawn := make([][]span, len(row))
 		for j, cell := range row {
 			drawn[j] = p.text(cell, style{bold: i == 0})
@@ -107,7 +26,7 @@ func (p *page) table(t *table, width int) []line {
 	}
 	var lines []line
 	for i, row := range grid {
-		lines = append(lines, rowLines(row, widths, t.aligns)...)
+		lines = append(lines, rowLines(row, widths, t.Aligns)...)
 		if i == 0 {
 			rule := make([]string, columns)
 			for j := range rule {
@@ -170,7 +89,7 @@ func widestWord(spans []span) int {
 }
 
 // rowLines renders a row of a table.
-func rowLines(row [][]span, widths []int, aligns []align) []line {
+func rowLines(row [][]span, widths []int, aligns []mdtable.Align) []line {
 	wrapped, height := make([][]line, len(widths)), 1
 	for j := range widths {
 		if j < len(row) {
@@ -188,7 +107,7 @@ func rowLines(row [][]span, widths []int, aligns []align) []line {
 			if i < len(wrapped[j]) {
 				cell = wrapped[j][i]
 			}
-			side := alignLeft
+			side := mdtable.Left
 			if j < len(aligns) {
 				side = aligns[j]
 			}
@@ -199,15 +118,15 @@ func rowLines(row [][]span, widths []int, aligns []align) []line {
 }
 
 // padded adds spaces to a cell, up to the width of its column.
-func padded(cell line, width int, side align) line {
+func padded(cell line, width int, side mdtable.Align) line {
 	left, right := 0, max(width-cell.width(), 0)
 	switch side {
-	case alignCentre:
+	case mdtable.Centre:
 		left = right / 2
 		right -= left
-	case alignRight:
+	case mdtable.Right:
 		left, right = right, 0
-	case alignLeft:
+	case mdtable.Left:
 	}
 	return slices.Concat(line{{text: strings.Repeat(" ", left)}}, cell, line{{text: strings.Repeat(" ", right)}})
 }

@@ -43,6 +43,7 @@ var rooms = []room{
 	{"internal/near", levelWords, nil, "near names are for the errors of every room"},
 	{"internal/visible", levelWords, nil, "what came from elsewhere is made fit for terminals alike wherever it is shown"},
 	{"internal/diff", levelWords, []string{"github.com/aymanbagabas/go-udiff"}, "texts are compared alike wherever a change is shown"},
+	{"internal/mdtable", levelWords, nil, "tables in Markdown are found in the same way for the chat and the console"},
 	{"internal/typeschema", levelWords, []string{"github.com/google/jsonschema-go"}, "Go types are described and decoded alike for tools and answers"},
 	{"internal/label", levelWords, nil, "what a call is about is said alike wherever calls are listed"},
 	{"internal/wholefile", levelWords, nil, "files that are there as a whole or not at all are written alike wherever one is"},
@@ -111,6 +112,7 @@ var rooms = []room{
 	{"channel/telegram", levelEmbed, nil, "one folder for each service, and no SDK"},
 	{"channel/webhook", levelEmbed, nil, "one folder for each service; calls are signed as those of declared hooks"},
 	{"serve", levelServe, []string{"github.com/google/jsonschema-go", "github.com/modelcontextprotocol/go-sdk", "golang.org/x/time"}, "the server offers what a host has; how agents are made, the host knows"},
+	{"serve/console", levelServe, []string{"github.com/a-h/templ", "github.com/yuin/goldmark"}, "the pages use the API through package client, and nothing else of the server"},
 	{"internal/cli", levelPrograms, nil, "the command line puts everything together; cmd/belay only calls it"},
 	{"internal/picture", levelPrograms, nil, "the picture of the README is drawn by a program"},
 	{"internal/demo", levelPrograms, nil, "the guided tour shows everything"},
@@ -123,6 +125,8 @@ const benchmark = "internal/bench"
 // testLibraries may be imported by the tests of any package. Programs that embed Belay do
 // not contain them.
 var testLibraries = []string{
+	"github.com/chromedp/cdproto",
+	"github.com/chromedp/chromedp",
 	"github.com/google/go-cmp",
 	"github.com/rogpeppe/go-internal",
 	"go.uber.org/goleak",

@@ -4,14 +4,16 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"strings"
 	"sync"
 
 	"github.com/a-h/templ"
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
-	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/renderer"
 	"github.com/yuin/goldmark/util"
+
+	"github.com/belay-run/belay/internal/mdtable"
 )
 
 // markdowner turns the text of a model into HTML. HTML in the text is left out, and links to
@@ -19,15 +21,15 @@ import (
 // this page.
 var markdowner = sync.OnceValue(func() goldmark.Markdown {
 	return goldmark.New(
-		goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.Linkify, extension.TaskList),
-		goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(imagesAsLinks{}, 100))),
+		goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(nodes{}, 100))),
 	)
 })
 
-type imagesAsLinks struct{}
+// nodes render what goldmark itself does not render, or renders in another way.
+type nodes struct{}
 
 // RegisterFuncs implements renderer.NodeRenderer.
-func (imagesAsLinks) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
+func (nodes) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	r.Register(ast.KindImage, func(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 		image, ok := n.(*ast.Image)
 		if !ok {
@@ -42,8 +44,53 @@ func (imagesAsLinks) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 		_, _ = w.WriteString(")</span>")
 		return ast.WalkContinue, nil
 	})
+	r.Register(ast.KindParagraph, paragraph)
 	r.Register(ast.KindRawHTML, escapeRaw)
 	r.Register(ast.KindHTMLBlock, escapeBlock)
+}
+
+// paragraph renders a paragraph. If it ends with a table, paragraph renders the table too.
+func paragraph(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	rows := make([]string, n.Lines().Len())
+	for i := range rows {
+		line := n.Lines().At(i)
+		rows[i] = string(line.Value(source))
+	}
+	t, ok := mdtable.In(rows)
+	if !ok {
+		_, _ = w.WriteString(map[bool]string{true: "<p>", false: "</p>\n"}[entering])
+		return ast.WalkContinue, nil
+	}
+	if !entering {
+		return ast.WalkContinue, nil
+	}
+	if t.Above > 0 {
+		inline(w, "p", strings.Join(rows[:t.Above], ""))
+	}
+	_, _ = w.WriteString("<table>")
+	for i, row := range t.Rows {
+		_, _ = w.WriteString("<tr>")
+		for j := range t.Aligns {
+			cell := ""
+			if j < len(row) {
+				cell = row[j]
+			}
+			inline(w, map[bool]string{true: "th", false: "td"}[i == 0], cell)
+		}
+		_, _ = w.WriteString("</tr>")
+	}
+	_, _ = w.WriteString("</table>\n")
+	return ast.WalkSkipChildren, nil
+}
+
+// inline renders a text that is part of a paragraph, in an element of its own.
+func inline(w util.BufWriter, element, text string) {
+	var b bytes.Buffer
+	if markdowner().Convert([]byte(strings.TrimSpace(text)), &b) != nil {
+		return // it writes to memory, and cannot fail
+	}
+	inner := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(b.String()), "<p>"), "</p>")
+	_, _ = w.WriteString("<" + element + ">" + inner + "</" + element + ">")
 }
 
 // escapeRaw shows HTML in a line as text.

@@ -170,3 +170,14 @@ func plural(n int, one, many string) string {
 	}
 	return strconv.Itoa(n) + " " + many
 }
+
+// noun returns the noun for a number.
+func noun(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// sinceNow returns how long ago a time was.
+func sinceNow(t time.Time) time.Duration { return max(time.Since(t), 0) }

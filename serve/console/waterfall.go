@@ -147,7 +147,7 @@ func turnPath(session, turn, key string) string {
 	if key != "" {
 		q.Set("bar", key)
 	}
-	return "/sessions/" + session + "?" + q.Encode()
+	return sessionPath(session) + "?" + q.Encode()
 }
 
 // told describes a bar to people who do not see it.

@@ -31,7 +31,8 @@ const (
 	chartHeight = 150 // of the tallest bar
 	chartTop    = 14  // above it
 	chartFoot   = 20  // for the names of the days
-	mostNames   = 7   // of days that fit on a phone
+	mostNames   = 5   // of days that fit on a phone, if not all do
+	weekDays    = 7   // so many days always have their names
 )
 
 // drawDays draws one number per day.
@@ -47,7 +48,10 @@ func drawDays(days []time.Time, values []float64, show func(float64) string) cha
 	c.Max = roundUp(largest)
 	slot := 100 / float64(len(days))
 	gap := slot * 0.2
-	every := (len(days) + mostNames - 1) / mostNames
+	every := 1
+	if len(days) > weekDays {
+		every = (len(days) + mostNames - 1) / mostNames
+	}
 	for i, day := range days {
 		x := float64(i) * slot
 		b := chartBar{X: decimal(x + gap/2), W: decimal(slot - gap), SlotX: decimal(x), Slot: decimal(slot), Told: dayName(day) + ": " + show(values[i])}
@@ -61,7 +65,11 @@ func drawDays(days []time.Time, values []float64, show func(float64) string) cha
 		b.Y, b.H = pixels(chartTop+chartHeight-height), pixels(height)
 		c.Bars = append(c.Bars, b)
 		if (len(days)-1-i)%every == 0 { // the last day always has its name
-			c.Days = append(c.Days, tick{decimal(x + slot/2), day.Format("2 Jan")})
+			at := x + slot/2
+			if len(days) > weekDays {
+				at = x + slot
+			}
+			c.Days = append(c.Days, tick{decimal(at), day.Format("2 Jan")})
 		}
 	}
 	if c.Max > 0 {
@@ -94,10 +102,10 @@ func pixels(n float64) string { return strconv.FormatFloat(n, 'f', 1, 64) }
 // dayName names a day.
 func dayName(day time.Time) string { return day.Format("Mon 2 Jan 2006") }
 
-// dayAnchor aligns the name of a day. Bars of many days are narrow, so the name of the last
-// day ends with the chart.
-func dayAnchor(i, names, bars int) string {
-	if i == names-1 && bars > mostNames {
+// dayAnchor aligns the names of days. The bars of many days are narrow: their names end with
+// the bar, so that the last name does not leave the chart.
+func (c *chart) dayAnchor() string {
+	if len(c.Bars) > weekDays {
 		return "end"
 	}
 	return "middle"

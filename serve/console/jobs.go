@@ -147,10 +147,10 @@ func jobWhen(j *api.Job) (text string, at time.Time) {
 	}
 }
 
-// oldest says how long the oldest of a queue has waited.
+// oldest says how long the oldest of a queue has waited, or "" if nothing waits.
 func oldest(waiting int, age time.Duration) string {
 	if waiting == 0 {
-		return "nothing waits"
+		return ""
 	}
 	return "oldest waits " + span(age)
 }

@@ -37,7 +37,7 @@ type Console struct {
 	mux  *http.ServeMux
 }
 
-//go:embed assets/console.css assets/console.js assets/htmx.min.js assets/icon.svg
+//go:embed assets/console.css assets/pages.css assets/console.js assets/htmx.min.js assets/icon.svg
 var assets embed.FS
 
 // headers of every page. The browser runs and loads only what comes from this server.
@@ -83,7 +83,14 @@ func (c *Console) routes() {
 	c.act("POST /sessions/{session}/turns", sendMessage)
 	c.act("POST /sessions/{session}/abort", abortTurn)
 	c.act("POST /sessions/{session}/fork", forkSession)
+	c.page("GET /sessions/{session}/runs/{run}", runPage)
 	c.page("GET /new", newPage)
+	c.page("GET /hooks", hooksPage)
+	c.page("GET /runs", runsPage)
+	c.page("GET /jobs", jobsPage)
+	c.act("POST /jobs/{job}/retry", retryJob)
+	c.act("POST /jobs/{job}/cancel", cancelJob)
+	c.page("GET /usage", usagePage)
 	c.mux.HandleFunc("GET /live", c.live)
 	c.page("GET /", func(_ context.Context, v *visit) (templ.Component, error) {
 		return nil, &api.Problem{Status: http.StatusNotFound, Title: "Not found", Detail: "There is no page " + v.r.URL.Path + "."}

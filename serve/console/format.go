@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -163,6 +165,15 @@ func pretty(data json.RawMessage) string {
 	return b.String()
 }
 
+// labels returns labels as name=value, in order.
+func labels(all map[string]string) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		out = append(out, name+"="+all[name])
+	}
+	return out
+}
+
 // plural returns a number with its noun.
 func plural(n int, one, many string) string {
 	if n == 1 {
@@ -170,3 +181,14 @@ func plural(n int, one, many string) string {
 	}
 	return strconv.Itoa(n) + " " + many
 }
+
+// noun returns the noun for a number.
+func noun(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// sinceNow returns how long ago a time was.
+func sinceNow(t time.Time) time.Duration { return max(time.Since(t), 0) }

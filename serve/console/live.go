@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/client"
 	"github.com/belay-run/belay/serve/api"
 )
 
@@ -19,8 +20,9 @@ import (
 
 // news is one event of the stream for console.js.
 type news struct {
-	// What is changed: approvals, turns, session (messages of the session of the page), text
-	// (a part of an answer), thinking, or login (the token is no longer valid).
+	// What is changed: approvals, turns, runs (of hooks, if the page asks), session (messages of
+	// the session of the page), text (a part of an answer), thinking, or login (the token is no
+	// longer valid).
 	What string `json:"what"`
 	Text string `json:"text,omitempty"`
 	// Fresh says that an attempt of the model begins again: forget the text that came before.
@@ -33,6 +35,8 @@ const (
 	// liveAge is how long a stream stays open. The browser then connects again, which finds a
 	// token that was revoked.
 	liveAge = 30 * time.Minute
+	// liveRuns is how often the stream says at most that hooks have run. A turn has many runs.
+	liveRuns = time.Second
 )
 
 // live sends news until the browser leaves.
@@ -84,6 +88,9 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request) {
 			}
 		})
 	}
+	if which := r.URL.Query().Get("runs"); which != "" {
+		followers.Go(func() { out.follow(ctx, apiClient, which == "all") }) // ends with ctx
+	}
 	ping := time.NewTicker(livePing)
 	defer ping.Stop()
 	for {
@@ -103,6 +110,43 @@ type newsWriter struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	cancel  context.CancelFunc
+}
+
+// follow sends news when hooks have run. It collects the runs of a moment, and sends the news
+// for the last of them too.
+func (o *newsWriter) follow(ctx context.Context, from *client.Client, all bool) {
+	ran := make(chan struct{}, 1) // full: there is something to send
+	var sender sync.WaitGroup
+	defer sender.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	sender.Go(func() { // ends with ctx
+		pause := time.NewTicker(liveRuns)
+		defer pause.Stop()
+		for {
+			select {
+			case <-ran:
+				o.send(news{What: "runs"})
+			case <-ctx.Done():
+				return
+			}
+			select {
+			case <-pause.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	for _, err := range from.RunEvents(ctx, api.RunEvents{All: all}, time.Time{}) {
+		if _, missed := errors.AsType[*belay.MissedError](err); err != nil && !missed {
+			o.fail(err)
+			return
+		}
+		select {
+		case ran <- struct{}{}:
+		default:
+		}
+	}
 }
 
 // event sends what the page of a session must know of an event.

@@ -148,7 +148,7 @@ func turnPath(session, turn, key string) string {
 	if key != "" {
 		q.Set("bar", key)
 	}
-	return "/sessions/" + session + "?" + q.Encode()
+	return sessionPath(session) + "?" + q.Encode()
 }
 
 // told adds to the label what people who do not see the bar need.

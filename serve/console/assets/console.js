@@ -106,7 +106,9 @@
     if (again) again.focus({ preventScroll: true });
   };
 
+  // Every page shows the number of approvals. Other news concern only pages with a part for them.
   const plan = (what) => {
+    if (what !== "all" && what !== "approvals" && !$(`[data-part~="${what}"]`)) return;
     waiting.add(what);
     if (!timer) timer = setTimeout(refresh, 60);
   };

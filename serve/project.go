@@ -61,25 +61,6 @@ func planHooks(ctx context.Context, s *Server, _ *request, in *api.PlanHooks) (a
 	return out, err
 }
 
-func hookGraph(ctx context.Context, s *Server, _ *request, in *api.PlanHooks) (api.Graph, error) {
-	all, err := s.plans(ctx, in)
-	out := api.Graph{Nodes: []api.GraphNode{}, Edges: []api.GraphEdge{}}
-	for i := range all {
-		p := &all[i]
-		id := func(hook string) string { return p.Phase + " " + hook }
-		for _, e := range p.Entries {
-			out.Nodes = append(out.Nodes, api.GraphNode{ID: id(e.ID), Phase: p.Phase, Hook: e.ID, Stage: e.Stage, State: "on"})
-			for _, before := range e.After {
-				out.Edges = append(out.Edges, api.GraphEdge{From: id(before), To: id(e.ID)})
-			}
-		}
-		for _, off := range p.Disabled {
-			out.Nodes = append(out.Nodes, api.GraphNode{ID: id(off), Phase: p.Phase, Hook: off, State: "off"})
-		}
-	}
-	return out, err
-}
-
 func hookTrust(_ context.Context, s *Server, _ *request, _ *noInput) (api.TrustList, error) {
 	all, err := s.project.Trust()
 	return api.TrustList{Directories: orEmpty(all)}, err

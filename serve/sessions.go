@@ -126,18 +126,28 @@ func listSessions(ctx context.Context, s *Server, q *request, in *api.ListSessio
 		}
 		filter.Labels[name] = value
 	}
-	for info, err := range s.pages(ctx, filter, in.Limit+1) {
+	search := newSessionSearch(in)
+	filter.Open = filter.Open || search.onlyOpen()
+	for info, err := range s.pages(ctx, filter, search.pageSize(in.Limit+1)) {
 		if err != nil {
 			return out, err
 		}
 		if inspect.IsChild(info.ID) && !in.Children {
+			search.skip(&info)
 			continue
 		}
 		if len(out.Sessions) == in.Limit {
-			out.Next = out.Sessions[in.Limit-1].Cursor
+			out.Next = search.last
 			break
 		}
-		one, err := inspect.SessionOf(ctx, s.store, info)
+		if search.exhausted() {
+			out.Next, out.Partial = search.last, true
+			break
+		}
+		if !search.matches(ctx, s.store, &info) {
+			continue
+		}
+		one, err := s.listed(ctx, &info)
 		if err != nil {
 			return out, err
 		}
@@ -179,6 +189,9 @@ func readSession(ctx context.Context, s *Server, q *request, in *sessionIn) (api
 		return api.Session{}, err
 	}
 	out, err := inspect.SessionOf(ctx, s.store, info)
+	if err == nil {
+		out.Pending, err = inspect.Pending(ctx, s.store, &info)
+	}
 	if err == nil {
 		out.Calls, err = inspect.OpenCalls(ctx, s.store, &info)
 	}

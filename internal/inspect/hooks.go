@@ -190,6 +190,7 @@ func (v *Hooks) Owner(sub hook.Subscription) string {
 func (v *Hooks) List(check *HookCheck) []api.HookLine {
 	notes := v.Notes()
 	var all []api.HookLine
+	defer func() { v.markUntrusted(all, notes) }()
 	for _, sub := range v.Runtime.Subscriptions() {
 		line := lineOf(sub, notes, check)
 		line.Agent = v.Owner(sub)
@@ -204,6 +205,29 @@ func (v *Hooks) List(check *HookCheck) []api.HookLine {
 		all = append(all, line)
 	}
 	return all
+}
+
+// markUntrusted marks the hooks that do not run as declared because their directory is not
+// trusted.
+func (v *Hooks) markUntrusted(lines []api.HookLine, notes Notes) {
+	known := make(map[*space.Space]bool)
+	for i := range lines {
+		line := &lines[i]
+		if _, noted := notes.Of(line.Phase, line.ID, line.Origin); !noted {
+			continue
+		}
+		place := v.Places.Of(line.Origin.File)
+		if place == nil {
+			continue
+		}
+		untrusted, asked := known[place]
+		if !asked {
+			standing, err := v.Places.Host.Standing(place)
+			untrusted = err != nil || !standing.Trusted
+			known[place] = untrusted
+		}
+		line.Untrusted = untrusted
+	}
 }
 
 func lineOf(sub hook.Subscription, notes Notes, check *HookCheck) api.HookLine {
@@ -239,13 +263,18 @@ type Plan struct {
 	// OfAgents are the hooks that agents declare. They are not part of the plan, because
 	// each runs only in the turns of its agent.
 	OfAgents []api.HookLine `json:"of_agents,omitempty"`
+	// Lines are the hooks of the phase that are in the plan or disabled, by id.
+	Lines map[string]api.HookLine `json:"-"`
 }
 
 // Plan returns the order of the hooks of a phase.
 func (v *Hooks) Plan(phase string, lines []api.HookLine) (Plan, error) {
 	plan, err := v.Runtime.Plan(phase)
-	p := Plan{Plan: plan, Agent: v.Agent}
+	p := Plan{Plan: plan, Agent: v.Agent, Lines: make(map[string]api.HookLine)}
 	for i := range lines {
+		if line := &lines[i]; line.Phase == phase && (line.Agent == "" || v.Agent != "") {
+			p.Lines[line.ID] = *line
+		}
 		switch line := &lines[i]; {
 		case line.Phase != phase || line.Agent == "":
 		case v.Agent != "":

@@ -140,3 +140,30 @@ func ParentOf(id string) string {
 func NewSessionID(now time.Time) string {
 	return now.Format("20060102") + "-" + strings.ToLower(rand.Text()[:5])
 }
+
+// Pending returns how many approvals and questions the open turn of a session waits for, with
+// those of its subagents. For a session that is not parked, it reads nothing.
+func Pending(ctx context.Context, store belay.ListStore, info *belay.SessionInfo) (int, error) {
+	if info.State.Turn == nil || !info.State.Turn.Parked {
+		return 0, nil
+	}
+	open := []belay.SessionInfo{*info}
+	for child, err := range store.Sessions(ctx, belay.SessionFilter{Prefix: info.ID + "/", Open: true}) {
+		if err != nil {
+			return 0, err
+		}
+		open = append(open, child)
+	}
+	n, now := 0, time.Now()
+	for i := range open {
+		for a, err := range store.Approvals(ctx, belay.ApprovalFilter{Session: open[i].ID, Pending: true}) {
+			if err != nil {
+				return 0, err
+			}
+			if a.Turn == open[i].State.Turn.ID && !IsExpired(&a, now) {
+				n++
+			}
+		}
+	}
+	return n, nil
+}

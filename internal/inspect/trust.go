@@ -5,6 +5,7 @@ import (
 
 	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/diff"
 	"github.com/belay-run/belay/serve/api"
 	"github.com/belay-run/belay/space"
 )
@@ -21,9 +22,37 @@ func ListTrust(s *config.Loaded) ([]api.Trust, error) {
 	host := space.NewHost(&space.Options{Trust: assembly.OpenTrust(s)})
 	var all []api.Trust
 	for _, r := range records {
-		all = append(all, api.Trust{Dir: r.Dir, Origin: r.Origin.String(), Space: r.Space, State: TrustState(host, r), Grants: r.Grants, By: r.By, At: r.At})
+		one := api.Trust{Dir: r.Dir, Origin: r.Origin.String(), Space: r.Space, State: TrustState(host, r), Grants: r.Grants, By: r.By, At: r.At}
+		if one.State == "changed" {
+			one.Changes = trustChanges(r)
+		}
+		all = append(all, one)
 	}
 	return all, nil
+}
+
+// trustChanges returns how the files of a directory differ from those that were trusted.
+func trustChanges(r *space.Record) []api.TrustChange {
+	loaded, err := space.Load(r.Dir, r.Origin)
+	if err != nil {
+		return nil // the state says that the directory has mistakes
+	}
+	var all []api.TrustChange
+	for _, c := range loaded.Changes(r) {
+		one := api.TrustChange{File: c.Name, Change: "changed"}
+		before, after := "a/"+c.Name, "b/"+c.Name
+		switch {
+		case c.New:
+			one.Change, before = "added", ""
+		case c.Gone:
+			one.Change, after = "removed", ""
+		}
+		if !c.Opaque {
+			one.Diff, _, _ = diff.Unified(before, after, c.Before, c.After)
+		}
+		all = append(all, one)
+	}
+	return all
 }
 
 // TrustState returns the state of a trusted directory, see [Trust].State.

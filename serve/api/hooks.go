@@ -17,6 +17,9 @@ type HookLine struct {
 	// State is on, shadow, off, closed or limited.
 	State  string `json:"state"`
 	Reason string `json:"reason,omitempty"`
+	// Untrusted says that the hook does not run as declared because its directory is not
+	// trusted, or has changed since it was trusted.
+	Untrusted bool `json:"untrusted,omitempty" jsonschema:"it does not run as declared, because its directory is not trusted or has changed"`
 	// Warnings are problems that do not stop the hook from loading.
 	Warnings []string `json:"warnings,omitempty"`
 

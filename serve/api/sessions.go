@@ -67,7 +67,7 @@ type ListSessions struct {
 	Prefix   string            `json:"prefix,omitempty" in:"query" jsonschema:"only sessions whose id begins with this"`
 	Label    map[string]string `json:"label,omitempty" in:"query" jsonschema:"only sessions with this label, as NAME=VALUE; may be repeated"`
 	Open     bool              `json:"open,omitempty" in:"query" jsonschema:"only sessions with a turn that is running, parked or interrupted"`
-	State    string            `json:"state,omitempty" in:"query" enum:"running,waiting,failed,idle" jsonschema:"running: a turn runs or waits for a worker. waiting: a turn waits for a person or an event. failed: the last turn ended with an error, or was interrupted. idle: all others"`
+	State    string            `json:"state,omitempty" in:"query" enum:"running,waiting,failed,idle" jsonschema:"running: a turn runs. waiting: a turn waits for a person or an event. failed: the last turn ended with an error or was interrupted. idle: all others"`
 	Agent    string            `json:"agent,omitempty" in:"query" jsonschema:"only sessions whose last turn this agent ran"`
 	Text     string            `json:"text,omitempty" in:"query" maxLength:"200" jsonschema:"only sessions with this text in the title or the beginning of the first message; letters match in upper and lower case"`
 	Children bool              `json:"children,omitempty" in:"query" jsonschema:"include the sessions of subagents"`
@@ -79,7 +79,8 @@ type ListSessions struct {
 type SessionList struct {
 	Sessions []Session `json:"sessions"`
 	Next     string    `json:"next,omitempty" jsonschema:"pass it as after to get the next page; empty on the last page"`
-	// Partial says that the server stopped before it found a full page. Next continues.
+	// Partial says that the server stopped before it found a full page: a search by state, agent
+	// or text looks at about 2,000 sessions. Next continues.
 	Partial bool `json:"partial,omitempty" jsonschema:"the server has looked at many sessions and stopped before the page was full: next continues"`
 }
 

@@ -70,9 +70,13 @@ func visible(ctx context.Context, q *table.Queries, row table.Session) ([]*belay
 	return seen, nil
 }
 
-// messagePage is how many messages one query reads. Between pages no database connection is
-// in use.
-const messagePage = 128
+// A query reads messagePage messages. The first query reads firstPage, because many callers
+// need only the first message, such as the title of a session. Between pages no database
+// connection is in use.
+const (
+	firstPage   = 8
+	messagePage = 128
+)
 
 // Messages yields the messages of a session with numbers higher than after. It does not
 // yield messages that are stored after the call. It returns belay.ErrNotFound if the
@@ -88,8 +92,8 @@ func Messages(ctx context.Context, q *table.Queries, session string, after int64
 	case err != nil:
 		return Cause(ctx, err)
 	}
-	for after < row.Last {
-		bodies, err := q.MessagesBetween(ctx, table.MessagesBetweenParams{Session: session, After: after, Until: row.Last, Count: messagePage})
+	for count := int64(firstPage); after < row.Last; count = messagePage {
+		bodies, err := q.MessagesBetween(ctx, table.MessagesBetweenParams{Session: session, After: after, Until: row.Last, Count: count})
 		if err != nil {
 			return Cause(ctx, err)
 		}

@@ -186,7 +186,14 @@ func actionOf(p *api.Preview) string {
 	}
 }
 
-func zone(n int) string { return strconv.Itoa(min(max(n, 0), 4)) }
+// zone returns how far a finding reaches, for its colour. What a protection watches is never
+// shown as harmless.
+func zone(f *api.Finding) string {
+	if f.Protection != "" {
+		return "5"
+	}
+	return strconv.Itoa(min(max(f.Zone, 0), 5))
+}
 
 func orElse(text, other string) string { return cmp.Or(text, other) }
 

@@ -1169,7 +1169,7 @@ func findings(a *api.Approval) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			for _, f := range a.Advice.Findings {
-				var templ_7745c5c3_Var61 = []any{"zone" + zone(f.Zone)}
+				var templ_7745c5c3_Var61 = []any{"zone" + zone(&f)}
 				templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var61...)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

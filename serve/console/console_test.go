@@ -368,7 +368,7 @@ func TestPhoneAndAccess(t *testing.T) {
 		if err != nil || len(list.Approvals) < 3 {
 			t.Fatalf("the approvals are %v, %v", list, err)
 		}
-		pages := []string{"/approvals", "/sessions", "/sessions/" + talk, "/new"}
+		pages := []string{"/approvals", "/sessions", "/sessions/" + talk, "/new", "/hooks", "/runs", "/jobs", "/usage"}
 		for i := range list.Approvals {
 			pages = append(pages, "/approvals/"+list.Approvals[i].ID)
 		}

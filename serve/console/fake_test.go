@@ -130,15 +130,15 @@ func missing(w http.ResponseWriter) {
 	_ = json.NewEncoder(w).Encode(api.Problem{Status: http.StatusNotFound, Title: "Not found", Detail: "there is no such resource"})
 }
 
-// browser is a user who has logged in.
-type browser struct {
+// visitor is a user who has logged in.
+type visitor struct {
 	t       *testing.T
 	url     string
 	cookies []*http.Cookie
 	key     string
 }
 
-func open(t *testing.T, f *fakeAPI) *browser {
+func open(t *testing.T, f *fakeAPI) *visitor {
 	t.Helper()
 	if f.self.Name == "" {
 		f.self = api.Self{Name: "ann", Roles: []string{"admin"}}
@@ -149,7 +149,7 @@ func open(t *testing.T, f *fakeAPI) *browser {
 	}
 	server := httptest.NewServer(c)
 	t.Cleanup(server.Close)
-	b := &browser{t: t, url: server.URL}
+	b := &visitor{t: t, url: server.URL}
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/login", strings.NewReader(url.Values{"token": {"belay_secret"}}.Encode()))
 	if err != nil {
 		t.Fatal(err)
@@ -175,7 +175,7 @@ type page struct {
 	cookies []*http.Cookie
 }
 
-func (b *browser) do(request *http.Request) page {
+func (b *visitor) do(request *http.Request) page {
 	b.t.Helper()
 	for _, c := range b.cookies {
 		request.AddCookie(c)
@@ -193,7 +193,7 @@ func (b *browser) do(request *http.Request) page {
 }
 
 // get loads a page.
-func (b *browser) get(path string) page {
+func (b *visitor) get(path string) page {
 	b.t.Helper()
 	request, err := http.NewRequestWithContext(b.t.Context(), http.MethodGet, b.url+path, http.NoBody)
 	if err != nil {
@@ -204,7 +204,7 @@ func (b *browser) get(path string) page {
 }
 
 // press sends a form as htmx does.
-func (b *browser) press(path string, form url.Values) page {
+func (b *visitor) press(path string, form url.Values) page {
 	b.t.Helper()
 	request, err := http.NewRequestWithContext(b.t.Context(), http.MethodPost, b.url+path, strings.NewReader(form.Encode()))
 	if err != nil {

@@ -126,12 +126,19 @@ type world struct {
 	stop   func()
 }
 
-// newWorld starts a server over a project with these files.
+// newWorld starts a server over a project with these files. A name that begins with ~/ is in
+// the user's directory of settings, whose hooks need no trust.
 func newWorld(t *testing.T, files map[string]string) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir(), model: &model{step: make(chan struct{})}, secret: make(map[string]string), addr: "127.0.0.1:0"}
-	write(t, w.dir, files)
 	user := t.TempDir()
+	for name, text := range files {
+		if mine, ok := strings.CutPrefix(name, "~/"); ok {
+			write(t, filepath.Join(user, "belay"), map[string]string{mine: text})
+		} else {
+			write(t, w.dir, map[string]string{name: text})
+		}
+	}
 	w.tokens = serve.OpenTokens(filepath.Join(user, "belay", "tokens"))
 	w.start = func() func() {
 		h, err := host.Open(context.Background(), &host.Options{Dir: w.dir, UserDir: user, Environ: []string{}, Model: w.model, NoJobs: true, Settings: []host.Setting{{Path: "mode", Value: "strict"}}})

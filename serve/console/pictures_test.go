@@ -19,9 +19,9 @@ var project = map[string]string{
 	"README.md":                     "# Shop\n\nA small shop.\n\n## Run\n\n    make run\n",
 	"deploy/config.yaml":            "region: eu-west-1\nreplicas: 2\nimage: shop:1.4.2\ntimeout: 30s\nhealth: /healthz\nlog: info\n",
 	"main.go":                       "package main\n\nfunc main() {}\n",
-	".belay/hooks/no-prod.yaml":     "hooks:\n  - {id: no-prod, phase: tool.pre, match: {tools: [shell], when: 'args.command.contains(\"prod\")'}, action: {deny: production is changed by the release job only}}\n",
-	".belay/hooks/audit.yaml":       "hooks:\n  - {id: audit, phase: tool.pre, action: log}\n  - {id: audit-result, phase: tool.post, action: log}\n",
-	".belay/hooks/conventions.yaml": "hooks:\n  - {id: conventions, phase: tool.pre, match: {tools: [write, edit]}, after: [audit], action: log}\n",
+	"~/hooks/no-prod.yaml":          "hooks:\n  - {id: no-prod, phase: tool.pre, match: {tools: [shell], when: 'args.command.contains(\"prod\")'}, action: {deny: production is changed by the release job only}}\n",
+	"~/hooks/audit.yaml":            "hooks:\n  - {id: audit, phase: tool.pre, action: log}\n  - {id: audit-result, phase: tool.post, action: log}\n",
+	".belay/hooks/conventions.yaml": "hooks:\n  - {id: conventions, phase: tool.pre, match: {tools: [write, edit]}, action: log}\n",
 }
 
 // scripts are what the model does after each message.
@@ -73,7 +73,7 @@ func TestPictures(t *testing.T) {
 	talk := fillWorld(t, w)
 	for width, size := range map[int]string{1280: "wide", 390: "phone"} {
 		b := w.open("admin", width)
-		for _, page := range []string{"/approvals", "/sessions", "/sessions/" + talk, "/new"} {
+		for _, page := range []string{"/approvals", "/sessions", "/sessions/" + talk, "/new", "/hooks", "/runs", "/jobs", "/usage"} {
 			b.visit(page)
 			name := strings.Split(page, "/")[1]
 			if strings.Count(page, "/") > 1 {
@@ -92,7 +92,7 @@ func TestPictures(t *testing.T) {
 		none.run(chromedp.Navigate(empty.url+"/login"), chromedp.WaitVisible(chromedp.CSS("#login")))
 		none.picture(*pictures, "login-"+size)
 		none = empty.open("admin", width)
-		for _, page := range []string{"approvals", "sessions"} {
+		for _, page := range []string{"approvals", "sessions", "hooks", "runs", "jobs", "usage"} {
 			none.visit("/" + page)
 			none.picture(*pictures, "empty-"+page+"-"+size)
 		}

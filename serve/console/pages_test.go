@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -170,7 +171,9 @@ func TestRunsFollowLive(t *testing.T) {
 	b := open(t, f)
 	b.get("/runs?follow=true&all=true").has(t, `data-live="/live?runs=all"`, `data-part="runs"`)
 	b.get("/runs").has(t, `data-live="/live"`)
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.url+"/live?runs=all", http.NoBody)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // the news must come
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url+"/live?runs=all", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +187,11 @@ func TestRunsFollowLive(t *testing.T) {
 	defer response.Body.Close()
 	lines := bufio.NewScanner(response.Body)
 	for range 2 { // the second comes too, after a pause
-		f.ran <- f.runs[0]
+		select {
+		case f.ran <- f.runs[0]:
+		case <-ctx.Done():
+			t.Fatal("nobody follows the runs")
+		}
 		for lines.Scan() && lines.Text() != `data: {"what":"runs"}` {
 		}
 		if lines.Text() != `data: {"what":"runs"}` {

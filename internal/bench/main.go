@@ -32,7 +32,7 @@ func main() {
 	if serveMCP() || serveWorker() {
 		return
 	}
-	promises := slices.Concat(hookPromises(), loopPromises(), durablePromises(), postgresPromises(), workerPromises(), permitPromises(), providerPromises(), skillPromises(), subagentPromises(), declarePromises(), extensionPromises(), mcpPromises(), memoryPromises(), typedPromises(), servePromises(), startPromises())
+	promises := slices.Concat(hookPromises(), loopPromises(), durablePromises(), postgresPromises(), workerPromises(), permitPromises(), providerPromises(), skillPromises(), subagentPromises(), declarePromises(), extensionPromises(), mcpPromises(), memoryPromises(), typedPromises(), servePromises(), consolePromises(), startPromises())
 	if names := os.Args[1:]; len(names) > 0 { // only promises with this prefix
 		promises = slices.DeleteFunc(promises, func(p promise) bool {
 			return !slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(p.name, name) })
@@ -104,13 +104,16 @@ func (n notes) String(figure, bound float64) string {
 // ratio returns the cost of f divided by the cost of floor. Each is the best of several
 // rounds, because slower rounds include other work of the machine. The two run alternately,
 // so that both have the same load.
-func ratio(f, floor func(n int)) float64 {
+func ratio(f, floor func(n int)) float64 { return ratioOf(f, floor, 64) }
+
+// ratioOf is ratio for operations that take longer: a round has at least n of them.
+func ratioOf(f, floor func(n int), n int) float64 {
 	least := func(best, one cost) cost { return cost{min(best.wall, one.wall), min(best.cpu, one.cpu)} }
 	most := cost{math.Inf(1), math.Inf(1)}
 	ours, below := most, most
 	ratios := make([]float64, rounds)
 	for i := range ratios {
-		under, over := costOf(floor), costOf(f)
+		under, over := costFrom(floor, n), costFrom(f, n)
 		below, ours = least(below, under), least(ours, over)
 		ratios[i] = over.wall / under.wall
 	}
@@ -125,8 +128,11 @@ type cost struct{ wall, cpu float64 }
 func perOp(f func(n int)) float64 { return costOf(f).wall }
 
 // costOf returns the cost of one operation. It measures a loop of at least 20 ms.
-func costOf(f func(n int)) cost {
-	for n := 64; ; n *= 2 {
+func costOf(f func(n int)) cost { return costFrom(f, 64) }
+
+// costFrom is costOf with a loop of at least n operations.
+func costFrom(f func(n int), n int) cost {
+	for ; ; n *= 2 {
 		start, used := time.Now(), cpuTime()
 		f(n)
 		if took := time.Since(start); took > 20*time.Millisecond {

@@ -159,7 +159,7 @@ cross: ## build and vet for each of PLATFORMS
 bench: ## measure each promise about speed; one line per promise, last (ONLY="hook turn": those that begin so)
 	@go run ./internal/bench $(ONLY)
 
-# Whoever has a key can show what the real service says; the tests replay it from then on.
+# With a key you can record what the real service says. The tests replay the recording.
 .PHONY: record
 record: ## have short conversations with a real service (PROVIDER=anthropic, openai or gemini, and its key) and keep them
 	@case "$(PROVIDER)" in anthropic|openai|gemini) ;; *) echo "which one? make record PROVIDER=anthropic, openai or gemini"; exit 2 ;; esac

@@ -163,7 +163,7 @@ func (a *Agent) addTools(composed *composition, tools []ownedTool) (*Lease, erro
 }
 
 // RemoveTools removes tools by their names: all of them or none. It does what closing their
-// leases does, whoever has the leases, and also removes tools of Options.Tools. The leases
+// leases does, no matter who has the leases, and also removes tools of Options.Tools. The leases
 // can still be closed. RemoveTools fails if there is no such tool, or if the tool belongs to
 // an extension: close the lease of the extension instead.
 func (a *Agent) RemoveTools(names ...string) error {

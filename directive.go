@@ -178,7 +178,7 @@ func (a *Agent) Define(directives ...Directive) (*Lease, error) {
 }
 
 // Undefine removes directives by their names: all of them or none. It does what closing their
-// leases does, whoever has the leases, and also removes directives of Options.Directives. The
+// leases does, no matter who has the leases, and also removes directives of Options.Directives. The
 // leases can still be closed. Undefine fails if there is no such directive.
 func (a *Agent) Undefine(names ...string) error {
 	a.changing.Lock()

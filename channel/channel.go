@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/belay-run/belay"
@@ -21,14 +22,27 @@ type Channel interface {
 	Kind() string
 	// Send shows a request. It returns where the message is, for Update.
 	Send(ctx context.Context, r *Request) (place string, err error)
-	// Update changes a message, after its request was decided or has expired.
+	// Update changes a message, after its request was decided or has expired. It returns nil if
+	// the message no longer exists or can never be changed: errors are tried again.
 	Update(ctx context.Context, place string, r *Request, outcome string) error
 	// Test sends a message that asks nothing.
 	Test(ctx context.Context, text string) error
-	// Receive passes the answers of people to answer, until ctx ends or the connection fails. It
-	// shows each reply to the person who answered. It calls connected when the service has
-	// accepted the connection. It returns nil at once if people cannot answer in this channel.
-	Receive(ctx context.Context, connected func(), answer func(context.Context, *Answer) Reply) error
+	// Receive passes the answers of people to the inbox, until ctx ends or the connection fails.
+	// It shows each reply that has a text to the person who answered. It returns nil at once if
+	// people cannot answer in this channel.
+	Receive(ctx context.Context, in *Inbox) error
+}
+
+// Inbox takes what a channel receives. All its functions are set.
+type Inbox struct {
+	// Connected records that the service has accepted the connection.
+	Connected func()
+	// Answer takes the answer of a person.
+	Answer func(context.Context, *Answer) Reply
+	// Keep remembers a mark, such as the number of the last update. It survives a restart.
+	Keep func(mark string)
+	// Mark is the last mark that was kept, or "".
+	Mark string
 }
 
 // Request is an approval or a question, as a channel shows it. Its texts contain no secrets that
@@ -46,9 +60,24 @@ type Request struct {
 	// Question says that the model asks a question. The answer is a text, or one of Options.
 	Question bool
 	Options  []string
+	// Cut says that Detail does not show everything. Then people can only deny here: show no
+	// button that approves or answers, but the hint of [Request.Hint].
+	Cut bool
 	// Link is the address of the approval in the console, or "".
 	Link    string
 	Expires time.Time
+}
+
+// Hint says where people can see everything and decide. It is "" if the request is not cut.
+func (r *Request) Hint() string {
+	if !r.Cut {
+		return ""
+	}
+	where := "run: belay approvals show " + r.Approval
+	if r.Link != "" {
+		where = "open " + r.Link + " or " + where
+	}
+	return "The text is too long for this channel and was cut, so you can only deny here. To see everything and decide, " + where
 }
 
 // Answer is what a person wants.
@@ -67,7 +96,7 @@ type Answer struct {
 	Typed bool
 }
 
-// Reply is what the person should see.
+// Reply is what the person should see. It has no text if the answer was not about a request.
 type Reply struct {
 	Text string
 	// Refused says that the answer had no effect.
@@ -85,20 +114,34 @@ func (e *RetryError) Error() string { return e.Err.Error() }
 // Unwrap returns the error of the service.
 func (e *RetryError) Unwrap() error { return e.Err }
 
-// mostDetail is how many characters of a command or a change are shown.
-const mostDetail = 1500
+// Bounds of the texts, in UTF-16 code units: services count these.
+const (
+	mostDetail = 1500 // of a command, a change or a question
+	mostReason = 300
+	mostName   = 100
+	mostLabel  = 30 // of an option: longer ones may not fit on a button
+)
 
 // newRequest describes a question. Its texts are made safe to send.
 func newRequest(key string, q *belay.Question, link func(approval string) string) *Request {
-	r := &Request{Key: key, Approval: q.ID, Session: q.Session, Title: q.Tool + " needs approval", Reason: clean(q.Reason, 300), Expires: q.Expires}
+	r := &Request{Key: key, Approval: q.ID, Session: q.Session, Title: clean(q.Tool, mostName) + " needs approval", Reason: clean(q.Reason, mostReason), Expires: q.Expires}
+	var text string
 	if asked, ok := toolbox.ReadQuestion(*q); ok {
-		r.Question, r.Title, r.Reason, r.Detail = true, "The agent asks a question", "", clean(asked.Question, mostDetail)
-		for _, option := range asked.Options {
-			r.Options = append(r.Options, clean(strings.TrimSpace(option), 100))
+		r.Question, r.Title, r.Reason = true, "The agent asks a question", ""
+		text = asked.Question
+		list, long := "", false
+		for i, option := range asked.Options {
+			option = safe(strings.TrimSpace(option))
+			r.Options = append(r.Options, option)
+			list, long = fmt.Sprintf("%s\n%d. %s", list, i+1, option), long || utf8.RuneCountInString(option) > mostLabel
+		}
+		if long { // the buttons do not show the options
+			text += "\n" + list
 		}
 	} else {
-		r.Detail = clean(detail(q.Input), mostDetail)
+		text = detail(q.Input)
 	}
+	r.Detail, r.Cut = shorten(safe(text), mostDetail)
 	if link != nil {
 		r.Link = link(q.ID)
 	}
@@ -143,19 +186,32 @@ func detail(input json.RawMessage) string {
 	}
 }
 
-// clean removes secrets and control characters, and shortens a text.
+// clean makes a text safe to send, and shortens it.
 func clean(text string, most int) string {
+	text, _ = shorten(safe(text), most)
+	return text
+}
+
+// safe removes secrets and control characters.
+func safe(text string) string {
 	text = redact.Text(strings.ToValidUTF8(text, "�"))
-	text = strings.Map(func(r rune) rune {
+	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && (r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069) {
 			return -1 // control characters, and those that change the direction of the text
 		}
 		return r
 	}, text)
-	if n := utf8.RuneCountInString(text); n > most {
-		text = fmt.Sprintf("%s… (%d more characters)", string([]rune(text)[:most]), n-most)
+}
+
+// shorten cuts a text after a number of UTF-16 code units. It reports whether it did.
+func shorten(text string, most int) (string, bool) {
+	units := 0
+	for i, r := range text {
+		if units += utf16.RuneLen(r); units > most {
+			return fmt.Sprintf("%s… (%d more characters)", text[:i], utf8.RuneCountInString(text[i:])), true
+		}
 	}
-	return text
+	return text, false
 }
 
 // outcomeOf says how an approval was decided.
@@ -168,12 +224,12 @@ func outcomeOf(a *belay.Approval) string {
 	case d.By == "expiry":
 		return "Expired: nobody decided in time"
 	case d.Allow && a.Tool == toolbox.AskUserTool:
-		return fmt.Sprintf("Answered by %s: %s", clean(d.By, 100), clean(d.Reason, 300))
+		return fmt.Sprintf("Answered by %s: %s", clean(d.By, mostName), clean(d.Reason, mostReason))
 	case d.Allow:
-		return "Approved by " + clean(d.By, 100)
+		return "Approved by " + clean(d.By, mostName)
 	case d.Reason != "":
-		return fmt.Sprintf("Denied by %s: %s", clean(d.By, 100), clean(d.Reason, 300))
+		return fmt.Sprintf("Denied by %s: %s", clean(d.By, mostName), clean(d.Reason, mostReason))
 	default:
-		return "Denied by " + clean(d.By, 100)
+		return "Denied by " + clean(d.By, mostName)
 	}
 }

@@ -7,7 +7,7 @@
 //	...
 //	runner, err := channel.New("team", team, store, &channel.Options{Dir: dir, Approvers: []string{"U0123"}})
 //	...
-//	err = runner.Run(ctx) // until ctx ends
+//	runner.Run(ctx) // until ctx ends
 //
 // "belay serve" runs the channels of the settings. docs/channels.md shows them.
 //
@@ -19,16 +19,19 @@
 // shown, and the store takes the first decision only. When an approval was decided, here or
 // elsewhere, or has expired, the runner changes the message.
 //
-// A message that cannot be sent is sent again later, with growing pauses, and no more after 20
-// attempts. A channel never blocks a turn, and never decides by itself.
+// A message that cannot be sent is sent again later, with growing pauses of at most five minutes,
+// until it is sent or the approval is no longer open. A channel never blocks a turn, and never
+// decides by itself. A person cannot approve a text that was cut: see [Request.Hint].
 //
 // # Concurrency
 //
 // A Runner is safe for concurrent use. One process at a time runs a channel: the file is locked.
+// Another process waits, and takes over when the first one ends.
 //
 // # Errors
 //
-// Run returns an error only if it cannot start. [Status] has the errors of the service.
+// Run returns no errors: it tries again. Options.Logger gets them, and [Status] has those of the
+// service.
 //
 // # Testing
 //

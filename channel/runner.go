@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -38,7 +39,7 @@ type Options struct {
 	// Poll is the time between two reads of the store. Defaults to one second.
 	Poll time.Duration
 	// Pause is the pause after the first failed attempt. It doubles with each attempt, up to five
-	// minutes. Defaults to one second.
+	// minutes. A success resets it. Defaults to one second.
 	Pause time.Duration
 	// Logger gets failures. By default they are discarded.
 	Logger *slog.Logger
@@ -46,8 +47,8 @@ type Options struct {
 
 // Bounds of the attempts.
 const (
-	mostAttempts = 20
 	longestPause = 5 * time.Minute
+	longestWait  = 5 * time.Second // for the lock of another process: trying it costs little
 	sendTimeout  = 30 * time.Second
 )
 
@@ -78,12 +79,37 @@ func New(name string, ch Channel, store Store, opts *Options) (*Runner, error) {
 	return r, nil
 }
 
-// ErrRunning means that another process runs the channel.
-var ErrRunning = errors.New("another process already runs this channel")
+// errRunning means that another process runs the channel.
+var errRunning = errors.New("another process runs this channel: waiting until that process ends")
 
-// Run sends approvals and takes decisions until ctx ends. It returns an error if it cannot read
-// or lock its file.
-func (r *Runner) Run(ctx context.Context) error {
+// Run sends approvals and takes decisions until ctx ends. If another process runs the channel, or
+// the file of the channel cannot be read, Run tries again.
+func (r *Runner) Run(ctx context.Context) {
+	last := ""
+	for failures := 0; ; failures++ {
+		err := r.hold(ctx)
+		if err == nil {
+			return // ctx has ended
+		}
+		if text := err.Error(); text != last { // do not repeat what the log has
+			r.log.WarnContext(ctx, "the channel does not run: trying again", "error", err)
+			last = text
+		}
+		wait := r.pause(failures, err)
+		if errors.Is(err, errRunning) {
+			wait = min(wait, longestWait)
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// hold locks the file of the channel and runs the channel until ctx ends. It returns an error if
+// it cannot read or lock the file.
+func (r *Runner) hold(ctx context.Context) error {
 	if err := os.MkdirAll(r.opts.Dir, 0o700); err != nil {
 		return fmt.Errorf("channel %s: %w", r.name, err)
 	}
@@ -93,7 +119,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 	defer func() { _ = lock.Close() }() // closing releases the lock
 	if locked, err := lockFile(lock); err != nil || !locked {
-		return fmt.Errorf("channel %s: %w", r.name, cmp.Or(err, ErrRunning))
+		return fmt.Errorf("channel %s: %w", r.name, cmp.Or(err, errRunning))
 	}
 	status, err := ReadStatus(r.opts.Dir, r.name)
 	if err != nil {
@@ -126,8 +152,18 @@ func (r *Runner) Run(ctx context.Context) error {
 // receive takes answers, and connects again when the connection fails.
 func (r *Runner) receive(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; failures++ {
-		began := time.Now()
-		err := r.safely(func() error { return r.ch.Receive(ctx, r.connected, r.answer) })
+		var began atomic.Pointer[time.Time] // when the service accepted the connection
+		in := &Inbox{
+			Connected: func() {
+				now := time.Now()
+				began.CompareAndSwap(nil, &now)
+				r.change(func(s *Status) { s.Error = "" })
+			},
+			Answer: r.answer,
+			Keep:   func(mark string) { r.change(func(s *Status) { s.Mark = mark }) },
+			Mark:   r.Status().Mark,
+		}
+		err := r.safely(func() error { return r.ch.Receive(ctx, in) })
 		if ctx.Err() != nil {
 			return
 		}
@@ -136,19 +172,14 @@ func (r *Runner) receive(ctx context.Context) {
 			return // people cannot answer here
 		}
 		r.log.WarnContext(ctx, "cannot receive answers: connecting again", "error", err)
-		if time.Since(began) > longestPause {
-			failures = 0
+		if at := began.Load(); at != nil && time.Since(*at) >= r.pause(failures, nil) {
+			failures = 0 // a connection that lasted for less is no success: a service may accept and close each one
 		}
 		select {
 		case <-time.After(r.pause(failures, err)):
 		case <-ctx.Done():
 		}
 	}
-}
-
-// connected records that the connection for answers works.
-func (r *Runner) connected() {
-	r.change(func(s *Status) { s.Error = "" })
 }
 
 // safely calls f, and turns a panic into an error.
@@ -255,21 +286,25 @@ func (r *Runner) known(approval string) *Delivery {
 // show sends an approval, unless it was sent, or its next attempt is later.
 func (r *Runner) show(ctx context.Context, approval, session string, now time.Time) error {
 	d := r.known(approval)
-	if d != nil && (d.Place != "" || d.GaveUp || now.Before(d.Next)) {
+	if d != nil && (d.Place != "" || now.Before(d.Next)) {
 		return nil
 	}
 	question, found, err := r.question(ctx, approval, session)
 	if err != nil || !found {
 		return err
 	}
+	key := strings.ToLower(rand.Text())
+	if d != nil {
+		key = d.Key
+	}
+	request := newRequest(key, &question, r.opts.Link)
 	if d == nil {
-		_, asks := toolbox.ReadQuestion(question)
-		d = &Delivery{Key: strings.ToLower(rand.Text()), Approval: approval, Session: question.Session, Hash: question.Hash, Question: asks, Asked: question.Asked}
+		d = &Delivery{Key: key, Approval: approval, Session: question.Session, Hash: question.Hash, Question: request.Question, Cut: request.Cut, Asked: question.Asked}
 		r.change(func(s *Status) { one := *d; s.Deliveries = append(s.Deliveries, &one) })
 	}
 	var place string
 	r.attempt(ctx, d.Approval, func(ctx context.Context) (err error) {
-		place, err = r.ch.Send(ctx, newRequest(d.Key, &question, r.opts.Link))
+		place, err = r.ch.Send(ctx, request)
 		return err
 	}, func(d *Delivery) { d.Place = place })
 	return nil
@@ -305,7 +340,6 @@ func (r *Runner) attempt(ctx context.Context, approval string, call func(context
 		}
 		d.Attempts++
 		d.Error, d.Next = textOf(err), time.Now().Add(r.pause(d.Attempts-1, err))
-		d.GaveUp = d.Attempts >= mostAttempts
 	})
 	if err != nil {
 		r.log.WarnContext(ctx, "cannot send to the channel", "approval", approval, "error", err)
@@ -315,7 +349,7 @@ func (r *Runner) attempt(ctx context.Context, approval string, call func(context
 // settle shows how an approval was decided.
 func (r *Runner) settle(ctx context.Context, d *Delivery, now time.Time) error {
 	closed := func(d *Delivery) { d.Closed = true }
-	if d.Place == "" || d.GaveUp && d.Outcome != "" { // it was never shown, or it cannot be changed
+	if d.Place == "" { // it was never shown
 		r.change(func(s *Status) {
 			closed(s.find(func(one *Delivery) bool { return one.Approval == d.Approval }))
 		})
@@ -385,6 +419,9 @@ func (r *Runner) answer(ctx context.Context, a *Answer) Reply {
 		d = *found
 	}
 	r.mu.Unlock()
+	if found == nil && a.Key == "" {
+		return Reply{Refused: true} // people also talk about other things: do not disturb them
+	}
 	if found == nil {
 		return Reply{"This request is no longer known. Open approvals are listed by: belay approvals list", true}
 	}
@@ -395,6 +432,10 @@ func (r *Runner) answer(ctx context.Context, a *Answer) Reply {
 			s.Refused = s.Refused[max(0, len(s.Refused)-mostRefused):]
 		})
 		return Reply{fmt.Sprintf("Sorry, you cannot decide this. Your id %s is not in the list of approvers of this channel. The operator can add it.", a.User), true}
+	}
+	if allows(&d, a) && d.Cut {
+		hint := (&Request{Cut: true, Approval: d.Approval, Link: r.link(d.Approval)}).Hint()
+		return Reply{hint, true}
 	}
 	by := r.ch.Kind() + ":" + a.User
 	text, err := r.decide(ctx, &d, a, by)
@@ -424,9 +465,20 @@ func (r *Runner) answer(ctx context.Context, a *Answer) Reply {
 	}
 }
 
+// link returns the address of an approval in the console, or "".
+func (r *Runner) link(approval string) string {
+	if r.opts.Link == nil {
+		return ""
+	}
+	return r.opts.Link(approval)
+}
+
+// allows reports whether an answer approves a call, or answers a question.
+func allows(d *Delivery, a *Answer) bool { return a.Allow && !a.Typed || a.Typed && d.Question }
+
 // decide stores a decision. It is about the input that was shown.
 func (r *Runner) decide(ctx context.Context, d *Delivery, a *Answer, by string) (string, error) {
-	allow := a.Allow && !a.Typed || a.Typed && d.Question
+	allow := allows(d, a)
 	decision := belay.Decision{Approval: d.Approval, Hash: d.Hash, Allow: allow, By: by, Reason: a.Text, Time: time.Now()}
 	said := "Denied."
 	if allow {
@@ -463,7 +515,7 @@ func (r *Runner) Status() *Status {
 	if r.status == nil {
 		return &Status{}
 	}
-	out := &Status{Refused: slices.Clone(r.status.Refused), Error: r.status.Error}
+	out := &Status{Refused: slices.Clone(r.status.Refused), Error: r.status.Error, Mark: r.status.Mark}
 	for _, d := range r.status.Deliveries {
 		one := *d
 		out.Deliveries = append(out.Deliveries, &one)

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -30,11 +32,13 @@ type chat struct {
 	failure  error
 	panics   bool
 	answers  chan *channel.Answer
+	opened   chan struct{} // gets a value for each connection, unless it is nil
+	breaks   chan error    // ends the connection
 	replies  chan channel.Reply
 }
 
 func newChat() *chat {
-	return &chat{outcomes: make(map[string]string), answers: make(chan *channel.Answer), replies: make(chan channel.Reply)}
+	return &chat{outcomes: make(map[string]string), answers: make(chan *channel.Answer), breaks: make(chan error), replies: make(chan channel.Reply)}
 }
 
 func (*chat) Kind() string { return "chat" }
@@ -69,12 +73,17 @@ func (c *chat) Update(_ context.Context, place string, r *channel.Request, outco
 
 func (*chat) Test(context.Context, string) error { return nil }
 
-func (c *chat) Receive(ctx context.Context, connected func(), answer func(context.Context, *channel.Answer) channel.Reply) error {
-	connected()
+func (c *chat) Receive(ctx context.Context, in *channel.Inbox) error {
+	in.Connected()
+	if c.opened != nil {
+		c.opened <- struct{}{}
+	}
 	for {
 		select {
 		case a := <-c.answers:
-			c.replies <- answer(ctx, a)
+			c.replies <- in.Answer(ctx, a)
+		case err := <-c.breaks:
+			return err
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -99,29 +108,6 @@ func (c *chat) outcome(place string) string {
 func (c *chat) press(a *channel.Answer) channel.Reply {
 	c.answers <- a
 	return <-c.replies
-}
-
-// run runs a channel until the returned function is called.
-func run(t *testing.T, p *channeltest.Project, c *chat) (stop func(), runner *channel.Runner) {
-	t.Helper()
-	runner, err := channel.New("team", c, p.Store, &channel.Options{
-		Dir: filepath.Join(p.Dir, "channels"), Approvers: []string{"ann"}, Poll: 5 * time.Millisecond, Pause: time.Millisecond,
-		Link: func(approval string) string { return "https://belay.example.com/approvals/" + approval },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- runner.Run(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	t.Cleanup(stop)
-	return stop, runner
 }
 
 // awaitSent waits until a number of requests was sent.
@@ -156,9 +142,9 @@ func TestRequestsAreShortAndSafe(t *testing.T) {
 			t.Parallel()
 			p, c := channeltest.New(t), newChat()
 			approval := p.Ask("s", test.tool, test.input)
-			run(t, p, c)
+			p.Run("team", c, "ann")
 			got := awaitSent(t, c, 1)[0]
-			if got.Approval != approval.ID || got.Session != "s" || got.Key == "" || len(got.Key) > 32 || got.Link != "https://belay.example.com/approvals/"+approval.ID {
+			if got.Approval != approval.ID || got.Session != "s" || got.Key == "" || len(got.Key) > 32 || got.Link != channeltest.Link(approval.ID) {
 				t.Errorf("the request is %+v", got)
 			}
 			if strings.Contains(got.Detail, secret) || test.want.Detail == "" && !strings.HasPrefix(got.Detail, "$ curl -H 'Authorization: ") {
@@ -204,7 +190,7 @@ func TestDecisions(t *testing.T) {
 			t.Parallel()
 			p, c := channeltest.New(t), newChat()
 			approval := p.Ask("s", test.tool, test.input)
-			_, runner := run(t, p, c)
+			runner, _ := p.Run("team", c, "ann")
 			test.answer.Key = awaitSent(t, c, 1)[0].Key
 			if test.before != nil {
 				test.before(p, &approval)
@@ -240,7 +226,7 @@ func TestDecidedElsewhere(t *testing.T) {
 	t.Parallel()
 	p, c := channeltest.New(t), newChat()
 	first, _ := p.Ask("a", "shell", `{"command": "x"}`), p.Ask("b", "shell", `{"command": "y"}`)
-	run(t, p, c)
+	p.Run("team", c, "ann")
 	place := make(map[string]string)
 	for i, r := range awaitSent(t, c, 2) {
 		place[r.Session] = fmt.Sprintf("place %d", i+1)
@@ -261,12 +247,12 @@ func TestRestart(t *testing.T) {
 	p, c := channeltest.New(t), newChat()
 	first := p.Ask("a", "shell", `{"command": "x"}`)
 	second := p.Ask("b", "shell", `{"command": "y"}`)
-	stop, _ := run(t, p, c)
+	_, stop := p.Run("team", c, "ann")
 	sent := awaitSent(t, c, 2)
 	stop()
 	third := p.Ask("c", "shell", `{"command": "z"}`)
 	p.Decide(&first, true, "bob")
-	stop, _ = run(t, p, c)
+	_, stop = p.Run("team", c, "ann")
 	sent = awaitSent(t, c, len(sent)+1)
 	place := make(map[string]string)
 	keys := make(map[string]string)
@@ -279,7 +265,7 @@ func TestRestart(t *testing.T) {
 	}
 	channeltest.Eventually(t, "the decision is shown", func() bool { return c.outcome(place["b"]) == "Approved by chat:ann" })
 	stop()
-	run(t, p, c)
+	p.Run("team", c, "ann")
 	if reply := c.press(&channel.Answer{Key: keys["c"], User: "ann"}); reply.Refused {
 		t.Errorf("a button of the last run replies %+v", reply)
 	}
@@ -305,7 +291,7 @@ func TestFailures(t *testing.T) {
 		p, c := channeltest.New(t), newChat()
 		c.fails, c.failure = 3, &channel.RetryError{After: time.Millisecond, Err: errors.New("busy")}
 		approval := p.Ask("s", "shell", `{"command": "x"}`)
-		run(t, p, c)
+		p.Run("team", c, "ann")
 		awaitSent(t, c, 1)
 		c.mu.Lock()
 		c.fails = 2
@@ -313,40 +299,31 @@ func TestFailures(t *testing.T) {
 		p.Decide(&approval, true, "bob")
 		channeltest.Eventually(t, "the message shows it", func() bool { return c.outcome("place 1") == "Approved by bob" })
 	})
-	t.Run("there is an end", func(t *testing.T) {
+	t.Run("it is tried for as long as the channel runs", func(t *testing.T) {
 		t.Parallel()
 		p, c := channeltest.New(t), newChat()
 		c.fails, c.failure = 1000, errors.New("no such chat")
 		approval := p.Ask("s", "shell", `{"command": "x"}`)
-		runner, err := channel.New("team", c, p.Store, &channel.Options{Dir: p.Dir, Poll: time.Millisecond, Pause: time.Nanosecond})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(context.Background())
-		ended := make(chan error, 1)
-		go func() { ended <- runner.Run(ctx) }()
-		channeltest.Eventually(t, "it gives up", func() bool {
+		runner, _ := p.Run("team", c, "ann")
+		channeltest.Eventually(t, "it has failed often", func() bool {
 			all := runner.Status().Deliveries
-			return len(all) == 1 && all[0].GaveUp && all[0].Attempts == 20 && all[0].Error == "no such chat"
+			return len(all) == 1 && all[0].Attempts > 30 && all[0].Error == "no such chat"
 		})
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-		if c.mu.Lock(); c.fails != 980 {
-			t.Errorf("there were %d attempts, want 20", 1000-c.fails)
-		}
-		c.mu.Unlock()
 		if p.Decision(approval.ID) != nil {
 			t.Error("a channel that is down has decided")
 		}
+		c.mu.Lock()
+		c.fails = 0
+		c.mu.Unlock()
+		awaitSent(t, c, 1)
+		channeltest.Eventually(t, "the failures are forgotten", func() bool { d := runner.Status().Deliveries[0]; return d.Attempts == 0 && d.Error == "" })
 	})
 	t.Run("a panic is a failure", func(t *testing.T) {
 		t.Parallel()
 		p, c := channeltest.New(t), newChat()
 		c.panics = true
 		p.Ask("s", "shell", `{"command": "x"}`)
-		_, runner := run(t, p, c)
+		runner, _ := p.Run("team", c, "ann")
 		channeltest.Eventually(t, "it is recorded", func() bool {
 			all := runner.Status().Deliveries
 			return len(all) == 1 && all[0].Error == "panic: in Send"
@@ -354,26 +331,145 @@ func TestFailures(t *testing.T) {
 	})
 }
 
-// One process at a time runs a channel, and a damaged file is an error that says what to do.
+// One process at a time runs a channel. Another one waits, and takes over when the first one ends.
+// It also waits until somebody has removed a damaged file.
+//
+// SPEC N-02
 func TestOneAtATime(t *testing.T) {
 	t.Parallel()
-	p, c := channeltest.New(t), newChat()
-	p.Ask("s", "shell", `{"command": "x"}`)
-	stop, _ := run(t, p, c)
-	awaitSent(t, c, 1)
-	dir := filepath.Join(p.Dir, "channels")
-	second, err := channel.New("team", newChat(), p.Store, &channel.Options{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := second.Run(t.Context()); !errors.Is(err, channel.ErrRunning) {
-		t.Errorf("a second process gets %v", err)
-	}
+	p, first, second, third := channeltest.New(t), newChat(), newChat(), newChat()
+	p.Ask("a", "shell", `{"command": "x"}`)
+	_, stop := p.Run("team", first, "ann")
+	awaitSent(t, first, 1)
+	_, stopSecond := p.Run("team", second, "ann")
+	p.Ask("b", "shell", `{"command": "x"}`)
+	awaitSent(t, first, 2)
 	stop()
-	if err := os.WriteFile(filepath.Join(dir, "team.json"), []byte("{"), 0o600); err != nil {
+	p.Ask("c", "shell", `{"command": "x"}`)
+	if got := awaitSent(t, second, 1); len(got) != 1 || got[0].Session != "c" {
+		t.Errorf("the second process sent %+v, want what the first one has not sent", got)
+	}
+	stopSecond()
+	file := filepath.Join(p.Dir, "team.json")
+	if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := second.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "remove it") {
+	if _, err := channel.ReadStatus(p.Dir, "team"); err == nil || !strings.Contains(err.Error(), "remove it") {
 		t.Errorf("a damaged file gives %v", err)
+	}
+	p.Run("team", third, "ann")
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	awaitSent(t, third, 3)
+}
+
+// noApprovals is a store in which nobody asks. A real one cannot be opened where time is simulated.
+type noApprovals struct{ channel.Store }
+
+func (noApprovals) Approvals(context.Context, belay.ApprovalFilter) iter.Seq2[belay.Approval, error] {
+	return func(func(belay.Approval, error) bool) {}
+}
+
+// Connections are opened again with growing pauses, for as long as the channel runs. A connection
+// that lasts resets the pause. One that ends at once does not.
+//
+// SPEC N-02
+func TestPauses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newChat()
+		runner, err := channel.New("team", c, noApprovals{}, &channel.Options{Dir: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		c.opened = make(chan struct{}, 1)
+		go func() { defer close(ended); runner.Run(ctx) }()
+		<-c.opened
+		var pauses []time.Duration
+		for _, lasts := range []time.Duration{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, time.Minute, 5 * time.Minute, 0, time.Hour} {
+			synctest.Wait() // the connection is open
+			<-time.After(lasts)
+			c.breaks <- errors.New("the network is down")
+			began := time.Now()
+			<-c.opened
+			pauses = append(pauses, time.Since(began).Round(time.Second))
+		}
+		const second, most = time.Second, 5 * time.Minute
+		want := []time.Duration{second, 2 * second, 4 * second, 8 * second, 16 * second, 32 * second, 64 * second, 128 * second, 256 * second, most, most, most, most, second, 2 * second, second}
+		if !slices.Equal(pauses, want) {
+			t.Errorf("the pauses are %v, want %v", pauses, want)
+		}
+		cancel()
+		<-ended
+	})
+}
+
+// A text that does not fit is cut. The message says so and where to see everything, and people can
+// deny there, but neither approve nor answer.
+//
+// SPEC N-01, N-02
+func TestCutTexts(t *testing.T) {
+	t.Parallel()
+	long, options := strings.Repeat("x", 1600), `["`+strings.Repeat("a", 200)+`", "b"]`
+	for _, test := range []struct {
+		rule, tool, input string
+		answer            channel.Answer
+		cut, refused      bool
+		detail            string
+	}{
+		{"a cut command cannot be approved", "shell", `{"command": "` + long + `"}`, channel.Answer{Allow: true}, true, true, "… (102 more characters)"},
+		{"a cut command can be denied", "shell", `{"command": "` + long + `"}`, channel.Answer{}, true, false, ""},
+		{"a cut command can be denied with a reason", "shell", `{"command": "` + long + `"}`, channel.Answer{Typed: true, Text: "no"}, true, false, ""},
+		{"characters count as the services count them", "shell", `{"command": "` + strings.Repeat("😀", 800) + `"}`, channel.Answer{Allow: true}, true, true, "… (51 more characters)"},
+		{"a cut question cannot be answered", "ask_user", `{"question": "` + long + `"}`, channel.Answer{Typed: true, Text: "yes"}, true, true, ""},
+		{"an option of a cut question cannot be chosen", "ask_user", `{"question": "` + long + `", "options": ["a", "b"]}`, channel.Answer{Allow: true, Option: 1}, true, true, ""},
+		{"long options are listed", "ask_user", `{"question": "Which?", "options": ` + options + `}`, channel.Answer{Allow: true, Option: 2}, false, false, "Which?\n\n1. " + strings.Repeat("a", 200) + "\n2. b"},
+		{"a text that fits can be approved", "shell", `{"command": "` + strings.Repeat("x", 1498) + `"}`, channel.Answer{Allow: true}, false, false, ""},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			t.Parallel()
+			p, c := channeltest.New(t), newChat()
+			approval := p.Ask("s", test.tool, test.input)
+			p.Run("team", c, "ann")
+			sent := awaitSent(t, c, 1)[0]
+			hint := ""
+			if test.cut {
+				hint = "The text is too long for this channel and was cut, so you can only deny here. To see everything and decide, open " + channeltest.Link(approval.ID) + " or run: belay approvals show " + approval.ID
+			}
+			if sent.Cut != test.cut || sent.Hint() != hint || !strings.HasSuffix(sent.Detail, test.detail) {
+				t.Errorf("the request is %+v with the hint %q", sent, sent.Hint())
+			}
+			test.answer.Key, test.answer.User = sent.Key, "ann"
+			reply := c.press(&test.answer)
+			if reply.Refused != test.refused || test.refused && reply.Text != hint || (p.Decision(approval.ID) == nil) != test.refused {
+				t.Errorf("the reply is %+v, and the decision %+v", reply, p.Decision(approval.ID))
+			}
+		})
+	}
+}
+
+// People also talk about other things. A text that is not about a request gets no reply, and nobody
+// is recorded. A button without a request gets one.
+//
+// SPEC N-02
+func TestUnknownPlaces(t *testing.T) {
+	t.Parallel()
+	p, c := channeltest.New(t), newChat()
+	approval := p.Ask("s", "shell", `{"command": "x"}`)
+	runner, _ := p.Run("team", c, "ann")
+	awaitSent(t, c, 1)
+	for _, user := range []string{"ann", "eve"} {
+		if reply := c.press(&channel.Answer{Place: "elsewhere", User: user, Text: "lunch?", Typed: true}); reply.Text != "" || !reply.Refused {
+			t.Errorf("a text of %s gets the reply %+v", user, reply)
+		}
+	}
+	if reply := c.press(&channel.Answer{Key: "unknown", User: "ann", Allow: true}); !reply.Refused || !strings.Contains(reply.Text, "no longer known") {
+		t.Errorf("an unknown button gets the reply %+v", reply)
+	}
+	if status := runner.Status(); len(status.Refused) != 0 || p.Decision(approval.ID) != nil {
+		t.Errorf("the status is %+v", status)
 	}
 }

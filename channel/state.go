@@ -22,6 +22,8 @@ type Delivery struct {
 	Hash string `json:"hash"`
 	// Question says that the model asks a question.
 	Question bool `json:"question,omitempty"`
+	// Cut says that the message does not show everything. It cannot be approved there.
+	Cut bool `json:"cut,omitempty"`
 	// Place is where the message is. It is empty until the message was sent.
 	Place string `json:"place,omitempty"`
 	// Outcome is set when the approval was decided. Closed means that the message shows it.
@@ -29,11 +31,10 @@ type Delivery struct {
 	Closed  bool      `json:"closed,omitempty"`
 	Asked   time.Time `json:"asked"`
 	// Attempts counts failed attempts since the last success. Error is the last failure, and Next
-	// the time of the next attempt. GaveUp means that there is none.
+	// the time of the next attempt.
 	Attempts int       `json:"attempts,omitempty"`
 	Error    string    `json:"error,omitempty"`
 	Next     time.Time `json:"next,omitzero"`
-	GaveUp   bool      `json:"gave_up,omitempty"`
 }
 
 // Refusal records that somebody tried to decide who is not an approver.
@@ -50,6 +51,8 @@ type Status struct {
 	Refused []Refusal `json:"refused,omitempty"`
 	// Error is why the connection for answers failed last, or "".
 	Error string `json:"error,omitempty"`
+	// Mark is the mark of the channel. See [Inbox].
+	Mark string `json:"mark,omitempty"`
 }
 
 // Bounds of the file.

@@ -105,7 +105,7 @@ func TestCommandThatPrintsAGibibyte(t *testing.T) { //nolint:paralleltest // it 
 	for _, test := range []struct{ rule, script, want string }{
 		{"standard output", "head -c 1073741824 /dev/zero | tr '\\0' 'x'", "more than 1024 KiB to standard output"},
 		{"standard error", "head -c 1073741824 /dev/zero | tr '\\0' 'x' >&2", "more than 64 KiB to standard error"},
-		{"standard output of a command that denies", "yes '{\"decision\": \"pass\"}'; exit 2", "more than 1024 KiB to standard output"},
+		{"standard output of a command that denies", "yes \"{\\\"decision\\\": \\\"pass\\\"} $(printf %0500d 0)\"; exit 2", "more than 1024 KiB to standard output"},
 	} {
 		p := newPlace(t)
 		p.put("check.sh", "#!/bin/sh\n"+test.script+"\n")

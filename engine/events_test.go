@@ -11,6 +11,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/engine"
+	"github.com/belay-run/belay/store/sqlite"
 )
 
 // seenEvents reads events until the end of a turn.
@@ -345,14 +346,7 @@ func TestAbort(t *testing.T) {
 			if _, err := agent.Session("s").Submit(ctx, "a task"); err != nil {
 				t.Fatal(err)
 			}
-			taken := make(chan engine.Taken, 10)
-			worker, err := engine.New(here, engine.Of(agent), &engine.Options{Told: func(one engine.Taken) { taken <- one }})
-			if err != nil {
-				t.Fatal(err)
-			}
-			working, stop := context.WithCancel(ctx)
-			ran := make(chan error, 1)
-			go func() { ran <- worker.Run(working) }()
+			worker, taken := work(t, here, agent)
 			<-asked
 			request(t, worker, there)
 			if one := <-taken; one.Turn == nil || one.Turn.Reason != belay.EndAborted {
@@ -362,10 +356,6 @@ func TestAbort(t *testing.T) {
 				if err != nil || info.State.Turn != nil || info.State.Last != belay.EndAborted || info.State.Ending == nil || info.State.Ending.Why != "aborted by ann" {
 					t.Errorf("the session is stored as %+v, %+v, %v", info.State, info.State.Ending, err)
 				}
-			}
-			stop()
-			if err := <-ran; err != nil {
-				t.Error(err)
 			}
 		})
 	}
@@ -390,20 +380,9 @@ func TestAbortParked(t *testing.T) {
 	if err := store.Requeue(ctx, belay.DueTurn{Session: "s", Agent: "main", Abort: "ann"}); err != nil {
 		t.Fatal(err)
 	}
-	taken := make(chan engine.Taken, 10)
-	worker, err := engine.New(store, engine.Of(agent), &engine.Options{Told: func(one engine.Taken) { taken <- one }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	working, stop := context.WithCancel(ctx)
-	ran := make(chan error, 1)
-	go func() { ran <- worker.Run(working) }()
+	_, taken := work(t, store, agent)
 	if one := <-taken; one.Err != nil || one.Turn == nil || one.Turn.Reason != belay.EndAborted {
 		t.Errorf("the turn ended with %+v, %v, want it aborted", one.Turn, one.Err)
-	}
-	stop()
-	if err := <-ran; err != nil {
-		t.Error(err)
 	}
 }
 
@@ -449,14 +428,7 @@ func TestAbortComesTooLate(t *testing.T) {
 			if !running {
 				late()
 			}
-			taken := make(chan engine.Taken, 10)
-			worker, err := engine.New(here, engine.Of(agent), &engine.Options{Told: func(one engine.Taken) { taken <- one }})
-			if err != nil {
-				t.Fatal(err)
-			}
-			working, stop := context.WithCancel(ctx)
-			ran := make(chan error, 1)
-			go func() { ran <- worker.Run(working) }()
+			worker, taken := work(t, here, agent)
 			<-asked
 			if running {
 				late()
@@ -469,10 +441,26 @@ func TestAbortComesTooLate(t *testing.T) {
 			if one := <-taken; one.Err != nil || one.Turn == nil || one.Turn.Reason != belay.EndTurn {
 				t.Errorf("the next turn ended with %+v, %v, want it done", one.Turn, one.Err)
 			}
-			stop()
-			if err := <-ran; err != nil {
-				t.Error(err)
-			}
 		})
 	}
+}
+
+// work runs a worker until the test ends. taken gets the turns that it has taken.
+func work(t *testing.T, store *sqlite.Store, agent *belay.Agent) (worker *engine.Worker, taken <-chan engine.Taken) {
+	t.Helper()
+	told := make(chan engine.Taken, 10)
+	worker, err := engine.New(store, engine.Of(agent), &engine.Options{Told: func(one engine.Taken) { told <- one }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	working, stop := context.WithCancel(context.Background())
+	ran := make(chan error, 1)
+	go func() { ran <- worker.Run(working) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ran; err != nil {
+			t.Error(err)
+		}
+	})
+	return worker, told
 }

@@ -165,7 +165,7 @@ func TestVerdictsAgainstReference(t *testing.T) {
 // The other contributions of all handlers are kept, whichever verdict wins.
 //
 // SPEC H-17
-func TestContextIsKeptWhoeverWins(t *testing.T) {
+func TestContextIsKeptWithEveryVerdict(t *testing.T) {
 	t.Parallel()
 	rt := newRuntime(t, nil,
 		gatePhase.On("a", says(verdict{Context: []string{"mind the step"}}), nil),

@@ -17,7 +17,7 @@
 //	turn.post_preflight_prompt_context   recall of memories that the preflight plan asks for. See Planner
 //	turn.pre_tool_materialization        memory_search, memory_get, memory_remember, memory_forget
 //	turn.pre_prompt_compile              how to use the tools, if there are any
-//	tool.pre                             denies tools that the turn must not use, whoever offered them
+//	tool.pre                             denies tools that the turn must not use, also those of other extensions
 //	turn.post_turn                       extraction of lasting facts, in the background
 //
 // Extraction needs Options.Transcript. With Options.Subagent, a subagent has the tools

@@ -2,7 +2,7 @@ package permit
 
 import "strings"
 
-// containerCommands manage containers on this machine. Whoever can use the container
+// containerCommands manage containers on this machine. A program that can use the container
 // daemon has full access to the machine.
 func containerCommands(t table) {
 	t.add("docker podman nerdctl", dockerCommand)

@@ -96,7 +96,7 @@ func TestTheGroupEndsGently(t *testing.T) {
 }
 
 // SPEC C-06, P-12
-func TestWhoeverEndsTheGroupEndsAllOfIt(t *testing.T) {
+func TestEndingTheGroupEndsAllOfIt(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, s *sandbox.Sandbox) {
 		p := newPlace(t)

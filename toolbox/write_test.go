@@ -86,7 +86,7 @@ func TestWriteAfterARestart(t *testing.T) {
 	has(t, again.ok("write", in{"path": "f.txt", "content": "old\n"}), "nothing was changed")
 }
 
-func TestWriteYieldsToWhoeverIsQuicker(t *testing.T) {
+func TestWriteYieldsToAQuickerWriter(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, nil)
 	root := openRoot(t, k.dir)

@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf16"
 
 	"github.com/belay-run/belay/channel"
 )
@@ -95,7 +97,7 @@ func (c *Channel) call(ctx context.Context, method, token string, in, out any) e
 	case err != nil:
 		return fmt.Errorf("slack: %s: status %d: %w", method, resp.StatusCode, err)
 	case !told.OK:
-		return fmt.Errorf("slack: %s: %s%s", method, told.Error, remedy(told.Error, told.Metadata.Messages))
+		return fmt.Errorf("slack: %s: %w", method, &refusal{told.Error, remedy(told.Error, told.Metadata.Messages)})
 	case out == nil:
 		return nil
 	}
@@ -104,6 +106,11 @@ func (c *Channel) call(ctx context.Context, method, token string, in, out any) e
 	}
 	return nil
 }
+
+// refusal is an error of Slack: its own word for the problem, and what to do.
+type refusal struct{ code, remedy string }
+
+func (r *refusal) Error() string { return r.code + r.remedy }
 
 // remedy says what to do about an error of Slack.
 func remedy(code string, more []string) string {
@@ -124,14 +131,43 @@ func remedy(code string, more []string) string {
 // object is a JSON object.
 type object = map[string]any
 
-// escape makes a text safe in Slack's own markup.
+// mostSection is how many characters a section may have, after its text is escaped.
+const mostSection = 2900 // Slack takes 3000
+
+var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
+// escape makes a text safe in Slack's own markup. It shortens the text to what Slack takes.
 func escape(text string) string {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
+	first, rest := split(text, mostSection)
+	if rest != "" {
+		first += "…"
+	}
+	return first
 }
 
-// code shows a text as a block of code.
-func code(text string) string {
-	return "```\n" + strings.ReplaceAll(escape(text), "```", "'''") + "\n```"
+// split escapes as much of a text as fits into a number of characters. It returns the rest.
+func split(text string, most int) (escaped, rest string) {
+	var b strings.Builder
+	used := 0
+	for i, r := range text {
+		one := escaper.Replace(string(r))
+		if used += len(utf16.Encode([]rune(one))); used > most {
+			return b.String(), text[i:]
+		}
+		b.WriteString(one)
+	}
+	return b.String(), ""
+}
+
+// code shows a text as blocks of code. A text that is too long for one section has several.
+func code(text string) []object {
+	var all []object
+	for text = strings.ReplaceAll(text, "```", "'''"); text != ""; {
+		var part string
+		part, text = split(text, mostSection)
+		all = append(all, section("```\n"+part+"\n```"))
+	}
+	return all
 }
 
 func section(text string) object {
@@ -173,22 +209,28 @@ const mostOptions = 20
 // blocks describes a request. The buttons are left out if it is decided.
 func blocks(r *channel.Request, outcome string) []object {
 	all := []object{section("*" + escape(r.Title) + "*")}
-	if r.Detail != "" {
-		all = append(all, section(code(r.Detail)))
-	}
-	about := "Approval " + escape(r.Approval) + " · session " + escape(r.Session)
+	all = append(all, code(r.Detail)...)
+	about := "Approval " + r.Approval + " · session " + r.Session
 	if r.Reason != "" {
-		about = escape(r.Reason) + "\n" + about
+		about = r.Reason + "\n" + about
 	}
+	elements := []object{{"type": "mrkdwn", "text": escape(about)}}
 	if r.Link != "" {
-		about += " · <" + escape(r.Link) + "|open>"
+		elements = append(elements, object{"type": "mrkdwn", "text": "<" + escape(r.Link) + "|open>"})
 	}
-	all = append(all, object{"type": "context", "elements": []object{{"type": "mrkdwn", "text": about}}})
+	all = append(all, object{"type": "context", "elements": elements})
 	if outcome != "" {
 		return append(all, section("*"+escape(outcome)+"*"))
 	}
+	if r.Cut {
+		all = append(all, section("*"+escape(r.Hint())+"*"))
+	}
 	var buttons []object
 	switch {
+	case r.Cut && r.Question:
+		buttons = []object{button(actReason, "Refuse…", "danger", r.Key)}
+	case r.Cut:
+		buttons = []object{button(actDeny, "Deny", "danger", r.Key), button(actReason, "Deny with a reason…", "", r.Key)}
 	case r.Question:
 		for i, option := range r.Options[:min(len(r.Options), mostOptions)] {
 			buttons = append(buttons, button(actOption+strconv.Itoa(i+1), option, "", r.Key))
@@ -223,7 +265,11 @@ func (c *Channel) Send(ctx context.Context, r *channel.Request) (string, error) 
 // Update shows how a request was decided, and removes the buttons.
 func (c *Channel) Update(ctx context.Context, place string, r *channel.Request, outcome string) error {
 	to, ts, _ := strings.Cut(place, " ")
-	return c.call(ctx, "chat.update", c.opts.BotToken, &message{Channel: to, TS: ts, Text: escape(r.Title + ": " + outcome), Blocks: blocks(r, outcome)}, nil)
+	err := c.call(ctx, "chat.update", c.opts.BotToken, &message{Channel: to, TS: ts, Text: escape(r.Title + ": " + outcome), Blocks: blocks(r, outcome)}, nil)
+	if no, ok := errors.AsType[*refusal](err); ok && slices.Contains([]string{"message_not_found", "cant_update_message", "edit_window_closed"}, no.code) {
+		return nil // somebody has deleted the message, or the workspace forbids changes
+	}
+	return err
 }
 
 // Test sends a message, and checks the app token.

@@ -1,21 +1,13 @@
 package slack_test
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/coder/websocket"
-	"github.com/coder/websocket/wsjson"
 	"go.uber.org/goleak"
 
 	"github.com/belay-run/belay/channel"
@@ -24,266 +16,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-const (
-	botToken = "xoxb-test"
-	appToken = "xapp-test"
-)
-
-type object = map[string]any
-
-// service is a strict Slack on loopback. It refuses methods, fields, blocks and tokens that the
-// real one does not know.
-type service struct {
-	t   *testing.T
-	url string
-
-	mu         sync.Mutex
-	calls      []call
-	posted     int
-	rate       int    // how many calls are refused with 429
-	after      string // the header Retry-After of these
-	fail       string // the error of the next calls
-	conn       *websocket.Conn
-	opened     int
-	acks       map[string]json.RawMessage
-	envelope   int
-	disconnect bool // the next connection is closed after hello
-}
-
-// call is one call of a method.
-type call struct {
-	method string
-	body   object
-}
-
-func newService(t *testing.T) *service {
-	t.Helper()
-	s := &service{t: t, acks: make(map[string]json.RawMessage)}
-	server := httptest.NewServer(http.HandlerFunc(s.serve))
-	s.url = server.URL
-	t.Cleanup(func() {
-		s.mu.Lock()
-		if s.conn != nil {
-			_ = s.conn.CloseNow()
-		}
-		s.mu.Unlock()
-		server.Close()
-	})
-	return s
-}
-
-// fields are the fields that each method knows, and the token that it needs.
-var fields = map[string]struct {
-	token string
-	known []string
-}{
-	"apps.connections.open": {appToken, nil},
-	"chat.postMessage":      {botToken, []string{"channel", "text", "blocks", "unfurl_links"}},
-	"chat.update":           {botToken, []string{"channel", "ts", "text", "blocks"}},
-	"chat.postEphemeral":    {botToken, []string{"channel", "user", "text"}},
-	"views.open":            {botToken, []string{"trigger_id", "view"}},
-}
-
-func (s *service) serve(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == "/socket" {
-		s.socket(w, r)
-		return
-	}
-	method := strings.TrimPrefix(r.URL.Path, "/api/")
-	reply := func(body object) {
-		w.Header().Set("Content-Type", "application/json")
-		if err := json.NewEncoder(w).Encode(body); err != nil {
-			s.t.Error(err)
-		}
-	}
-	known, ok := fields[method]
-	if !ok || r.Method != http.MethodPost || !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") {
-		s.t.Errorf("Slack has no %s %s", r.Method, r.URL)
-		reply(object{"ok": false, "error": "unknown_method"})
-		return
-	}
-	if r.Header.Get("Authorization") != "Bearer "+known.token {
-		reply(object{"ok": false, "error": "invalid_auth"})
-		return
-	}
-	var body object
-	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
-		s.t.Errorf("%s: %v", method, err)
-	}
-	if err := checkCall(body, known.known); err != nil {
-		s.t.Errorf("%s: %v", method, err)
-		reply(object{"ok": false, "error": "invalid_arguments"})
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.rate > 0 {
-		s.rate--
-		w.Header().Set("Retry-After", s.after)
-		w.WriteHeader(http.StatusTooManyRequests)
-		return
-	}
-	if s.fail != "" {
-		reply(object{"ok": false, "error": s.fail})
-		return
-	}
-	s.calls = append(s.calls, call{method, body})
-	switch method {
-	case "apps.connections.open":
-		reply(object{"ok": true, "url": "ws" + strings.TrimPrefix(s.url, "http") + "/socket?ticket=hush"})
-	case "chat.postMessage":
-		s.posted++
-		reply(object{"ok": true, "channel": body["channel"], "ts": fmt.Sprintf("17.%d", s.posted)})
-	default:
-		reply(object{"ok": true})
-	}
-}
-
-// checkCall rejects what Slack would reject.
-func checkCall(body object, known []string) error {
-	for name := range body {
-		if !slices.Contains(known, name) {
-			return fmt.Errorf("the field %s is unknown", name)
-		}
-	}
-	blocks, _ := body["blocks"].([]any)
-	if view, ok := body["view"].(object); ok {
-		for name := range view {
-			if !slices.Contains([]string{"type", "callback_id", "private_metadata", "title", "submit", "close", "blocks"}, name) {
-				return fmt.Errorf("the field %s of a view is unknown", name)
-			}
-		}
-		blocks, _ = view["blocks"].([]any)
-	}
-	for _, one := range blocks {
-		block, _ := one.(object)
-		switch block["type"] {
-		case "section":
-			text, _ := block["text"].(object)
-			words, _ := text["text"].(string)
-			if words == "" || len([]rune(words)) > 3000 || text["type"] != "mrkdwn" {
-				return fmt.Errorf("a section is invalid: %v", block)
-			}
-		case "context", "actions", "input":
-		default:
-			return fmt.Errorf("there are no blocks of type %v", block["type"])
-		}
-		elements, _ := block["elements"].([]any)
-		if len(elements) > 25 {
-			return errors.New("there are more than 25 buttons")
-		}
-		for _, one := range elements {
-			if e, _ := one.(object); e["type"] == "button" {
-				text, _ := e["text"].(object)
-				if words, _ := text["text"].(string); words == "" || len([]rune(words)) > 75 || e["action_id"] == "" {
-					return fmt.Errorf("a button is invalid: %v", e)
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// socket accepts a connection of Socket Mode, and reads the acknowledgements.
-func (s *service) socket(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Query().Get("ticket") != "hush" {
-		http.Error(w, "no ticket", http.StatusForbidden)
-		return
-	}
-	conn, err := websocket.Accept(w, r, nil)
-	if err != nil {
-		s.t.Error(err)
-		return
-	}
-	defer func() { _ = conn.CloseNow() }()
-	s.mu.Lock()
-	s.opened++
-	refresh := s.disconnect
-	s.disconnect = false
-	if !refresh {
-		s.conn = conn
-	}
-	s.mu.Unlock()
-	_ = wsjson.Write(r.Context(), conn, object{"type": "hello", "num_connections": 1})
-	if refresh {
-		_ = wsjson.Write(r.Context(), conn, object{"type": "disconnect", "reason": "refresh_requested"})
-	}
-	for {
-		var ack map[string]json.RawMessage
-		if err := wsjson.Read(r.Context(), conn, &ack); err != nil {
-			return
-		}
-		var id string
-		if err := json.Unmarshal(ack["envelope_id"], &id); err != nil {
-			s.t.Errorf("an acknowledgement is %v", ack)
-		}
-		for name := range ack {
-			if name != "envelope_id" && name != "payload" {
-				s.t.Errorf("an acknowledgement has the field %s", name)
-			}
-		}
-		s.mu.Lock()
-		s.acks[id] = append(json.RawMessage{'.'}, ack["payload"]...)
-		s.mu.Unlock()
-	}
-}
-
-// act sends what a person does, and waits for the acknowledgement. It returns its payload.
-func (s *service) act(payload object) string {
-	s.t.Helper()
-	channeltest.Eventually(s.t, "the client connects", func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.conn != nil
-	})
-	s.mu.Lock()
-	s.envelope++
-	id, conn := fmt.Sprintf("e%d", s.envelope), s.conn
-	s.mu.Unlock()
-	if err := wsjson.Write(s.t.Context(), conn, object{"type": "interactive", "envelope_id": id, "accepts_response_payload": true, "payload": payload}); err != nil {
-		s.t.Fatal(err)
-	}
-	var ack json.RawMessage
-	channeltest.Eventually(s.t, "the message is acknowledged", func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		ack = s.acks[id]
-		return ack != nil
-	})
-	return string(bytes.TrimPrefix(ack, []byte(".")))
-}
-
-// press presses a button.
-func (s *service) press(user, action, key string) {
-	s.t.Helper()
-	s.act(object{
-		"type": "block_actions", "user": object{"id": user}, "trigger_id": "t1", "container": object{"channel_id": "C1", "message_ts": "17.1"},
-		"actions": []object{{"action_id": action, "value": key}},
-	})
-}
-
-// submit sends a form.
-func (s *service) submit(user, callback, key, text string) string {
-	s.t.Helper()
-	return s.act(object{
-		"type": "view_submission", "user": object{"id": user},
-		"view": object{"callback_id": callback, "private_metadata": key, "state": object{"values": object{"text": object{"text": object{"type": "plain_text_input", "value": text}}}}},
-	})
-}
-
-// of returns the calls of a method.
-func (s *service) of(method string) []object {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var all []object
-	for _, c := range s.calls {
-		if c.method == method {
-			all = append(all, c.body)
-		}
-	}
-	return all
-}
 
 // world is a store, a Slack, and a channel that runs.
 type world struct {
@@ -302,19 +34,13 @@ func newWorld(t *testing.T, tool, input string) (world, string, func() string) {
 		t.Fatal(err)
 	}
 	key := ""
-	for _, d := range w.status(t).Deliveries {
+	for _, d := range w.Status("team").Deliveries {
 		key = d.Key
 	}
 	if !strings.Contains(string(text), key) || key == "" {
 		t.Fatalf("the message has no key %q: %s", key, text)
 	}
-	return w, key, func() string {
-		d := w.Decision(approval.ID)
-		if d == nil {
-			return ""
-		}
-		return fmt.Sprintf("%v %s %s", d.Allow, d.By, d.Reason)
-	}
+	return w, key, func() string { return w.Decided(approval.ID) }
 }
 
 // run runs the channel until the test ends.
@@ -324,29 +50,7 @@ func (w *world) run(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runner, err := channel.New("team", ch, w.Store, &channel.Options{Dir: w.Dir, Approvers: []string{"U1"}, Poll: 5 * time.Millisecond, Pause: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- runner.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-		http.DefaultClient.CloseIdleConnections()
-	})
-}
-
-func (w *world) status(t *testing.T) *channel.Status {
-	t.Helper()
-	s, err := channel.ReadStatus(w.Dir, "team")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	w.Run("team", ch, "U1")
 }
 
 // updated waits until the message shows a text.
@@ -421,7 +125,7 @@ func TestRefusals(t *testing.T) {
 	if got := decided(); got != "" {
 		t.Errorf("the decision is %q", got)
 	}
-	if refused := w.status(t).Refused; len(refused) != 2 || refused[0].User != "U2" {
+	if refused := w.Status("team").Refused; len(refused) != 2 || refused[0].User != "U2" {
 		t.Errorf("the refusals are %v", refused)
 	}
 }
@@ -447,6 +151,81 @@ func TestMarkup(t *testing.T) {
 	}
 }
 
+// The limits of Slack apply to the escaped text: a message that becomes longer has more blocks,
+// and shows everything that Belay shows.
+//
+// SPEC N-01
+func TestLongTexts(t *testing.T) {
+	t.Parallel()
+	w, _, _ := newWorld(t, "shell", `{"command": "`+strings.Repeat("&", 1498)+`"}`)
+	shown := ""
+	blocks, _ := w.of("chat.postMessage")[0]["blocks"].([]any)
+	for _, one := range blocks {
+		block, _ := one.(object)
+		text, _ := block["text"].(object)
+		shown += fmt.Sprint(text["text"])
+	}
+	if got := strings.Count(shown, "&amp;"); got != 1498 {
+		t.Errorf("%d characters are shown: %s", got, shown)
+	}
+}
+
+// A text that was cut has no button to approve or to answer, and says where to decide. A button of
+// an older message does not approve it either.
+//
+// SPEC N-01
+func TestCutTexts(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 2000)
+	for _, test := range []struct{ rule, tool, input, press, want, deny string }{
+		{"a command", "shell", `{"command": "` + long + `"}`, "approve", "deny reason", "deny"},
+		{"a question", "ask_user", `{"question": "` + long + `", "options": ["a", "b"]}`, "option-1", "reason", "deny"},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			t.Parallel()
+			w, key, decided := newWorld(t, test.tool, test.input)
+			var ids []string
+			sent := w.of("chat.postMessage")[0]
+			blocks, _ := sent["blocks"].([]any)
+			for _, one := range blocks {
+				block, _ := one.(object)
+				elements, _ := block["elements"].([]any)
+				for _, one := range elements {
+					if e, _ := one.(object); e["type"] == "button" {
+						ids = append(ids, fmt.Sprint(e["action_id"]))
+					}
+				}
+			}
+			if got := strings.Join(ids, " "); got != test.want || !strings.Contains(fmt.Sprint(sent), "belay approvals show ") {
+				t.Errorf("the buttons are %s, want %s: %v", got, test.want, sent)
+			}
+			w.press("U1", test.press, key)
+			if told := w.of("chat.postEphemeral"); decided() != "" || len(told) != 1 || !strings.Contains(fmt.Sprint(told[0]["text"]), "was cut") {
+				t.Errorf("the decision is %q, and the person was told %v", decided(), told)
+			}
+			w.press("U1", test.deny, key)
+			w.updated(t, "Denied by slack:U1")
+		})
+	}
+}
+
+// Buttons in other channels are ignored: other programs may use the app, too.
+//
+// SPEC N-02
+func TestOtherChannels(t *testing.T) {
+	t.Parallel()
+	w, key, decided := newWorld(t, "shell", `{"command": "x"}`)
+	for _, value := range []string{key, "unknown"} {
+		w.act(object{
+			"type": "block_actions", "user": object{"id": "U1"}, "container": object{"channel_id": "C2", "message_ts": "17.1"},
+			"actions": []object{{"action_id": "approve", "value": value}},
+		})
+	}
+	if told := w.of("chat.postEphemeral"); decided() != "" || len(told) != 0 {
+		t.Errorf("the decision is %q, and the person was told %v", decided(), told)
+	}
+}
+
 // Slack asks for a new connection, closes connections and limits rates. Nothing is lost.
 //
 // SPEC N-01, N-02
@@ -466,7 +245,7 @@ func TestConnections(t *testing.T) {
 	w.conn = nil
 	w.mu.Unlock()
 	channeltest.Eventually(t, "the request is sent", func() bool { return len(w.of("chat.postMessage")) == 1 })
-	w.press("U1", "approve", w.status(t).Deliveries[0].Key)
+	w.press("U1", "approve", w.Status("team").Deliveries[0].Key)
 	if d := w.Decision(approval.ID); d == nil || d.By != "slack:U1" {
 		t.Errorf("the decision is %+v", d)
 	}
@@ -498,6 +277,10 @@ func TestErrors(t *testing.T) {
 	s.fail = "not_in_channel"
 	if err := open(botToken, appToken).Test(t.Context(), "x"); err == nil || !strings.Contains(err.Error(), "invite the app to the channel") {
 		t.Errorf("a channel without the app gives %v", err)
+	}
+	s.fail = "message_not_found"
+	if err := open(botToken, appToken).Update(t.Context(), "C1 17.1", &channel.Request{Title: "x"}, "done"); err != nil {
+		t.Errorf("an update of a deleted message gives %v", err)
 	}
 	s.fail, s.rate, s.after = "", 1, "7"
 	var again *channel.RetryError

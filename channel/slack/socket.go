@@ -60,16 +60,16 @@ type acknowledgement struct {
 var errRefresh = errors.New("slack: the connection is renewed")
 
 // Receive opens connections, one after the other, and passes on what people do.
-func (c *Channel) Receive(ctx context.Context, connected func(), answer func(context.Context, *channel.Answer) channel.Reply) error {
+func (c *Channel) Receive(ctx context.Context, in *channel.Inbox) error {
 	for {
-		if err := c.connect(ctx, connected, answer); !errors.Is(err, errRefresh) {
+		if err := c.connect(ctx, in); !errors.Is(err, errRefresh) {
 			return err
 		}
 	}
 }
 
 // connect opens one connection and reads it until it ends.
-func (c *Channel) connect(ctx context.Context, connected func(), answer func(context.Context, *channel.Answer) channel.Reply) error {
+func (c *Channel) connect(ctx context.Context, in *channel.Inbox) error {
 	var opened struct {
 		URL string `json:"url"`
 	}
@@ -106,12 +106,12 @@ func (c *Channel) connect(ctx context.Context, connected func(), answer func(con
 		stir(ctx, nil)
 		switch e.Type {
 		case "hello":
-			connected()
+			in.Connected()
 		case "disconnect":
 			_ = conn.Close(websocket.StatusNormalClosure, "") // ignore errors: Slack closes it, too
 			return errRefresh
 		case "interactive":
-			if err := wsjson.Write(ctx, conn, acknowledgement{e.ID, c.act(ctx, &e.Payload, answer)}); err != nil {
+			if err := wsjson.Write(ctx, conn, acknowledgement{e.ID, c.act(ctx, &e.Payload, in.Answer)}); err != nil {
 				return fmt.Errorf("slack: acknowledge: %w", err)
 			}
 		default: // something that the app subscribed to, and Belay does not need
@@ -158,6 +158,9 @@ func hideQuery(err error) error {
 func (c *Channel) act(ctx context.Context, p *payload, answer func(context.Context, *channel.Answer) channel.Reply) any {
 	switch p.Type {
 	case "block_actions":
+		if !c.here(p.Container.Channel) {
+			return nil // another use of the app
+		}
 		for _, a := range p.Actions {
 			c.press(ctx, p, a.ID, a.Value, answer)
 		}
@@ -168,6 +171,12 @@ func (c *Channel) act(ctx context.Context, p *payload, answer func(context.Conte
 		}
 	}
 	return nil
+}
+
+// here reports whether a channel is the one of the settings. If these name a person, Slack chooses
+// the channel.
+func (c *Channel) here(id string) bool {
+	return id == c.opts.To || !strings.ContainsAny(c.opts.To[:1], "CDG")
 }
 
 // press handles a button.

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf16"
 
 	"github.com/belay-run/belay/channel"
 )
@@ -57,8 +58,8 @@ func (*Channel) Kind() string { return "telegram" }
 // Bounds of Telegram's API.
 const (
 	mostAnswer = 4 << 20 // of an answer, in bytes
-	mostText   = 4000    // of a message, in characters
-	mostAlert  = 190     // of an alert, in characters
+	mostText   = 4000    // of a message, in UTF-16 code units
+	mostAlert  = 190     // of an alert, in UTF-16 code units
 )
 
 // call calls a method of the API.
@@ -139,21 +140,34 @@ func text(r *channel.Request, outcome string) string {
 		about += "\n" + r.Link
 	}
 	parts = append(parts, about)
+	last := "Reply to this message to deny with a reason."
 	switch {
 	case outcome != "":
-		parts = append(parts, outcome)
+		last = outcome
+	case r.Cut && r.Question:
+		last = r.Hint()
+	case r.Cut:
+		last = r.Hint() + "\n\n" + last
 	case r.Question:
-		parts = append(parts, "Reply to this message to answer.")
-	default:
-		parts = append(parts, "Reply to this message to deny with a reason.")
+		last = "Reply to this message to answer."
 	}
-	return limit(strings.Join(parts, "\n\n"), mostText)
+	last = "\n\n" + limit(last, mostText/2)
+	return limit(strings.Join(parts, "\n\n"), mostText-units(last)) + last // the end is never cut
 }
+
+// units counts a text as Telegram does: in UTF-16 code units.
+func units(text string) int { return len(utf16.Encode([]rune(text))) }
 
 // limit shortens a text to what Telegram takes.
 func limit(text string, most int) string {
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most-1]) + "…"
+	if units(text) <= most {
+		return text
+	}
+	used := 0
+	for i, r := range text {
+		if used += utf16.RuneLen(r); used >= most {
+			return text[:i] + "…"
+		}
 	}
 	return text
 }
@@ -167,35 +181,44 @@ func keyboard(r *channel.Request) object {
 		return object{"text": limit(label, 60), "callback_data": data + " " + r.Key}
 	}
 	var rows [][]object
-	if r.Question {
+	switch {
+	case r.Cut && r.Question:
+		rows = [][]object{{press("Refuse to answer", "deny")}}
+	case r.Cut:
+		rows = [][]object{{press("Deny", "deny")}}
+	case r.Question:
 		for i, option := range r.Options[:min(len(r.Options), mostOptions)] {
 			rows = append(rows, []object{press(option, strconv.Itoa(i+1))})
 		}
 		rows = append(rows, []object{press("Refuse to answer", "deny")})
-	} else {
+	default:
 		rows = [][]object{{press("Approve", "approve"), press("Deny", "deny")}}
 	}
 	return object{"inline_keyboard": rows}
 }
 
-// Send shows a request. The place is the id of the message.
+// place returns the place of a message: the id of the chat and the id of the message, which is
+// unique in its chat only.
+func (m *chatMessage) place() string { return fmt.Sprintf("%d %d", m.Chat.ID, m.ID) }
+
+// Send shows a request.
 func (c *Channel) Send(ctx context.Context, r *channel.Request) (string, error) {
-	var sent struct {
-		ID int64 `json:"message_id"`
-	}
+	var sent chatMessage
 	err := c.call(ctx, "sendMessage", object{"chat_id": c.opts.To, "text": text(r, ""), "reply_markup": keyboard(r), "link_preview_options": object{"is_disabled": true}}, &sent)
-	return strconv.FormatInt(sent.ID, 10), err
+	return sent.place(), err
 }
 
 // Update shows how a request was decided, and removes the buttons.
 func (c *Channel) Update(ctx context.Context, place string, r *channel.Request, outcome string) error {
-	id, err := strconv.ParseInt(place, 10, 64)
-	if err != nil {
+	var m chatMessage
+	if _, err := fmt.Sscanf(place, "%d %d", &m.Chat.ID, &m.ID); err != nil {
 		return fmt.Errorf("telegram: place %q: %w", place, err)
 	}
-	err = c.call(ctx, "editMessageText", object{"chat_id": c.opts.To, "message_id": id, "text": text(r, outcome), "link_preview_options": object{"is_disabled": true}}, nil)
-	if err != nil && strings.Contains(err.Error(), "message is not modified") {
-		return nil // an earlier attempt has changed it
+	err := c.call(ctx, "editMessageText", object{"chat_id": m.Chat.ID, "message_id": m.ID, "text": text(r, outcome), "link_preview_options": object{"is_disabled": true}}, nil)
+	for _, fine := range []string{"message is not modified", "message to edit not found", "message can't be edited"} {
+		if err != nil && strings.Contains(err.Error(), fine) {
+			return nil // an earlier attempt has changed it, somebody has deleted it, or it is too old
+		}
 	}
 	return err
 }
@@ -233,28 +256,66 @@ type update struct {
 	Message *chatMessage `json:"message"`
 }
 
+// offset is the number of the next update.
+type offset struct {
+	bot  string // each bot has its own numbers
+	next int64
+	at   time.Time // when the last update was handled
+}
+
+// keptUpdates is how long Telegram keeps updates. Later, an offset protects from nothing, and
+// Telegram may choose new numbers.
+const keptUpdates = 24 * time.Hour
+
+// readOffset reads a mark. It returns the start for a mark of another bot.
+func (c *Channel) readOffset(mark string) offset {
+	o := offset{bot: strings.SplitN(c.opts.Token, ":", 2)[0]}
+	bot, at := "", int64(0)
+	if n, _ := fmt.Sscanf(mark, "%s %d %d", &bot, &o.next, &at); n < 3 || bot != o.bot {
+		o.next = 0
+	}
+	o.at = time.Unix(at, 0)
+	return o
+}
+
+// mark returns the text that readOffset reads.
+func (o *offset) mark() string { return fmt.Sprintf("%s %d %d", o.bot, o.next, o.at.Unix()) }
+
+// from returns the number to ask for, or 0 for all updates that Telegram has.
+func (o *offset) from() int64 {
+	if time.Since(o.at) > keptUpdates {
+		return 0
+	}
+	return o.next
+}
+
 // Receive reads updates and passes on what people do. Telegram forgets an update when the next
-// request names a higher number, which is after the update was handled.
-func (c *Channel) Receive(ctx context.Context, connected func(), answer func(context.Context, *channel.Answer) channel.Reply) error {
-	next := int64(0)
+// request names a higher number, which is after the update was handled. The number is kept, so
+// that a restart handles no update again.
+func (c *Channel) Receive(ctx context.Context, in *channel.Inbox) error {
+	at := c.readOffset(in.Mark)
 	for first := true; ; first = false {
-		in := object{"offset": next, "timeout": int(c.opts.Wait.Seconds()), "allowed_updates": []string{"callback_query", "message"}}
+		ask := object{"offset": at.from(), "timeout": int(c.opts.Wait.Seconds()), "allowed_updates": []string{"callback_query", "message"}}
 		if first {
-			in["timeout"] = 0 // learn at once whether the token is valid
+			ask["timeout"] = 0 // learn at once whether the token is valid
 		}
 		var updates []update
 		calling, cancel := context.WithTimeout(ctx, c.opts.Wait+20*time.Second)
-		err := c.call(calling, "getUpdates", in, &updates)
+		err := c.call(calling, "getUpdates", ask, &updates)
 		cancel()
 		if err != nil {
 			return err
 		}
 		if first {
-			connected()
+			in.Connected()
 		}
 		for i := range updates {
-			c.handle(ctx, &updates[i], answer)
-			next = updates[i].ID + 1
+			c.handle(ctx, &updates[i], in.Answer)
+			if ctx.Err() != nil { // the answer may be lost: the update must come again
+				return ctx.Err() //nolint:wrapcheck // the runner knows that it has ended
+			}
+			at.next, at.at = updates[i].ID+1, time.Now()
+			in.Keep(at.mark())
 		}
 	}
 }
@@ -271,8 +332,8 @@ func (c *Channel) handle(ctx context.Context, u *update, answer func(context.Con
 		reply := answer(ctx, a)
 		_ = c.call(ctx, "answerCallbackQuery", object{"callback_query_id": b.ID, "text": limit(reply.Text, mostAlert), "show_alert": reply.Refused}, nil) // ignore errors: the message shows the decision, too
 	case m != nil && m.Reply != nil && c.here(m):
-		a := &channel.Answer{Place: strconv.FormatInt(m.Reply.ID, 10), User: strconv.FormatInt(m.From.ID, 10), Text: strings.TrimSpace(m.Text), Typed: true}
-		if reply := answer(ctx, a); reply.Refused {
+		a := &channel.Answer{Place: m.Reply.place(), User: strconv.FormatInt(m.From.ID, 10), Text: strings.TrimSpace(m.Text), Typed: true}
+		if reply := answer(ctx, a); reply.Refused && reply.Text != "" {
 			_ = c.call(ctx, "sendMessage", object{"chat_id": c.opts.To, "text": limit(reply.Text, mostText), "reply_parameters": object{"message_id": m.ID}}, nil) // ignore errors: the answer had no effect
 		}
 	}

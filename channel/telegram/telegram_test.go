@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf16"
 
 	"go.uber.org/goleak"
 
@@ -103,10 +104,13 @@ func (s *service) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// units counts a text as Telegram does.
+func units(text string) int { return len(utf16.Encode([]rune(text))) }
+
 // checkText rejects texts and buttons that are too long for Telegram.
 func checkText(body object) error {
-	if text, ok := body["text"].(string); ok && len([]rune(text)) > 4096 || body["show_alert"] != nil && len([]rune(text)) > 200 {
-		return fmt.Errorf("the text has %d characters", len([]rune(text)))
+	if text, ok := body["text"].(string); ok && units(text) > 4096 || body["show_alert"] != nil && units(text) > 200 {
+		return fmt.Errorf("the text has %d characters", units(text))
 	}
 	markup, _ := body["reply_markup"].(object)
 	rows, _ := markup["inline_keyboard"].([]any)
@@ -182,24 +186,10 @@ func start(t *testing.T, s *service, p *channeltest.Project) (key string, stop f
 	if err != nil {
 		t.Fatal(err)
 	}
-	runner, err := channel.New("ops", ch, p.Store, &channel.Options{Dir: p.Dir, Approvers: []string{"1"}, Poll: 5 * time.Millisecond, Pause: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- runner.Run(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-		http.DefaultClient.CloseIdleConnections()
-	})
-	t.Cleanup(stop)
+	runner, stop := p.Run("ops", ch, "1")
 	channeltest.Eventually(t, "the request is sent", func() bool {
 		all := runner.Status().Deliveries
-		return len(all) == 1 && all[0].Place == "1"
+		return len(all) == 1 && all[0].Place == "-100 1"
 	})
 	return runner.Status().Deliveries[0].Key, stop
 }
@@ -223,6 +213,20 @@ func TestDecisions(t *testing.T) {
 		{"a reply answers", "ask_user", question, func(s *service, _ string) { s.reply(1, "A") }, "true telegram:1 a", "Answered by telegram:1: a"},
 		{"a stranger is refused", "shell", `{"command": "x"}`, func(s *service, key string) { s.press(2, "approve "+key, -100) }, "", "Sorry, you cannot decide this. Your id 2"},
 		{"the reply of a stranger is refused", "shell", `{"command": "x"}`, func(s *service, _ string) { s.reply(2, "yes") }, "", "Sorry, you cannot decide this. Your id 2"},
+		{"a cut text has no button to approve", "shell", `{"command": "` + strings.Repeat("x", 2000) + `"}`, func(s *service, key string) {
+			first := s.of("sendMessage")[0]
+			if markup := fmt.Sprint(first["reply_markup"]); strings.Contains(markup, "approve") || !strings.Contains(markup, "deny "+key) || !strings.Contains(fmt.Sprint(first["text"]), "run: belay approvals show ") {
+				s.t.Errorf("the message is %v", first)
+			}
+			s.press(1, "approve "+key, -100)
+		}, "", "The text is too long for this channel and was cut"},
+		{"a cut question has no options", "ask_user", `{"question": "` + strings.Repeat("x", 2000) + `", "options": ["a", "b"]}`, func(s *service, key string) {
+			if first := fmt.Sprint(s.of("sendMessage")[0]); strings.Contains(first, "callback_data:1 ") || !strings.Contains(first, "deny "+key) || strings.Contains(first, "Reply to this message to answer") {
+				s.t.Errorf("the message is %v", first)
+			}
+			s.reply(1, "a")
+		}, "", "The text is too long for this channel and was cut"},
+		{"long texts fit as Telegram counts them", "shell", `{"command": "` + strings.Repeat("😀", 749) + `"}`, func(s *service, _ string) { s.reply(1, strings.Repeat("😀", 400)) }, "false telegram:1 " + strings.Repeat("😀", 400), "Denied by telegram:1: 😀"},
 		{"an invalid answer is refused", "ask_user", question, func(s *service, _ string) { s.reply(1, "c") }, "", "This is not a valid answer"},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
@@ -244,11 +248,7 @@ func TestDecisions(t *testing.T) {
 				}
 				return false
 			})
-			got := ""
-			if d := p.Decision(approval.ID); d != nil {
-				got = fmt.Sprintf("%v %s %s", d.Allow, d.By, d.Reason)
-			}
-			if got != test.decided {
+			if got := p.Decided(approval.ID); got != test.decided {
 				t.Errorf("the decision is %q, want %q", got, test.decided)
 			}
 		})
@@ -277,6 +277,83 @@ func TestRestart(t *testing.T) {
 	}
 	if sent := s.of("sendMessage"); len(sent) != 1 {
 		t.Errorf("%d messages were sent", len(sent))
+	}
+}
+
+// Talk in the chat that is not about a request, and what happens in other chats, is ignored. A
+// reply in another chat does not count, even if its message has the same number there.
+//
+// SPEC N-02
+func TestOtherTalk(t *testing.T) {
+	t.Parallel()
+	s, p := newService(t), channeltest.New(t)
+	approval := p.Ask("s", "shell", `{"command": "x"}`)
+	key, _ := start(t, s, p)
+	talk := func(chat, to int) {
+		s.push("message", object{"message_id": 50, "from": object{"id": 1}, "chat": object{"id": chat}, "text": "no", "reply_to_message": object{"message_id": to, "chat": object{"id": chat}}})
+	}
+	talk(-100, 7) // another message
+	talk(-999, 1) // another chat
+	s.press(1, "approve "+key, -999)
+	s.press(2, "approve "+key, -100) // the last update: after its answer the others were handled
+	channeltest.Eventually(t, "the last update is answered", func() bool { return len(s.of("answerCallbackQuery")) > 0 })
+	if got := p.Decided(approval.ID); got != "" {
+		t.Errorf("the decision is %q", got)
+	}
+	if sent, answered := s.of("sendMessage"), s.of("answerCallbackQuery"); len(sent) != 1 || len(answered) != 1 {
+		t.Errorf("the bot said %v and answered %v", sent, answered)
+	}
+}
+
+// A restart handles no update twice, even if Telegram did not learn before that it was handled. A
+// mark of another bot or of another day does not count: the numbers may be others.
+//
+// SPEC N-01
+func TestOffset(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	first, cancel := context.WithCancel(t.Context())
+	kept, handled := "", 0
+	receive := func(ctx context.Context, mark, bot string, answer func()) {
+		t.Helper()
+		ch, err := telegram.New(&telegram.Options{To: "-100", Token: bot, URL: s.url})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = ch.Receive(ctx, &channel.Inbox{
+			Connected: func() {}, Mark: mark, Keep: func(mark string) { kept = mark },
+			Answer: func(context.Context, *channel.Answer) channel.Reply { handled++; answer(); return channel.Reply{} },
+		})
+		if err == nil {
+			t.Error("receive ended without a reason")
+		}
+	}
+	s.press(1, "approve a", -100)
+	s.press(1, "approve b", -100)
+	receive(first, "", token, func() { // the process ends while it handles the second update
+		if handled == 2 {
+			cancel()
+		}
+	})
+	if handled != 2 || !strings.HasPrefix(kept, "4711 102 ") {
+		t.Fatalf("%d updates were handled, and the mark is %q", handled, kept)
+	}
+	for _, test := range []struct {
+		rule, mark string
+		want       float64
+	}{
+		{"the next update comes again", kept, 102},
+		{"a mark of another bot", strings.Replace(kept, "4711", "4712", 1), 0},
+		{"an old mark", "4711 102 1000000000", 0},
+		{"a damaged mark", "4711 x", 0},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		receive(ctx, test.mark, token, cancel)
+		cancel()
+		asked := s.of("getUpdates")
+		if got := asked[len(asked)-1]["offset"]; got != test.want {
+			t.Errorf("%s: the offset is %v, want %v", test.rule, got, test.want)
+		}
 	}
 }
 
@@ -311,8 +388,12 @@ func TestErrors(t *testing.T) {
 		t.Errorf("a limited rate gives %v", err)
 	}
 	s.fails, s.fail = "editMessageText", object{"ok": false, "error_code": 400, "description": "Bad Request: message is not modified"}
-	if err := open(token, s.url).Update(t.Context(), "1", &channel.Request{Title: "x"}, "done"); err != nil {
+	if err := open(token, s.url).Update(t.Context(), "-100 1", &channel.Request{Title: "x"}, "done"); err != nil {
 		t.Errorf("an update that was already made gives %v", err)
+	}
+	s.fails, s.fail = "editMessageText", object{"ok": false, "error_code": 400, "description": "Bad Request: message to edit not found"}
+	if err := open(token, s.url).Update(t.Context(), "-100 1", &channel.Request{Title: "x"}, "done"); err != nil {
+		t.Errorf("an update of a deleted message gives %v", err)
 	}
 	for _, o := range []*telegram.Options{nil, {To: "1"}, {Token: "x"}} {
 		if _, err := telegram.New(o); err == nil {

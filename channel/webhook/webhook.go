@@ -46,6 +46,8 @@ type Call struct {
 	Reason   string   `json:"reason,omitempty"`
 	Question bool     `json:"question,omitempty"`
 	Options  []string `json:"options,omitempty"`
+	// Cut says that Detail does not show everything: show Link to people who decide.
+	Cut bool `json:"cut,omitempty"`
 	// Link is the address of the approval in the console.
 	Link    string    `json:"link,omitempty"`
 	Expires time.Time `json:"expires,omitzero"`
@@ -80,7 +82,7 @@ func (*Channel) Kind() string { return "webhook" }
 
 func callOf(kind string, r *channel.Request, outcome string) *Call {
 	return &Call{
-		Type: kind, ID: r.Key, Approval: r.Approval, Session: r.Session, Title: r.Title, Detail: r.Detail, Reason: r.Reason, Question: r.Question, Options: r.Options,
+		Type: kind, ID: r.Key, Approval: r.Approval, Session: r.Session, Title: r.Title, Detail: r.Detail, Reason: r.Reason, Question: r.Question, Options: r.Options, Cut: r.Cut,
 		Link: r.Link, Expires: r.Expires, Outcome: outcome,
 	}
 }
@@ -101,9 +103,7 @@ func (c *Channel) Test(ctx context.Context, text string) error {
 }
 
 // Receive returns nil: nobody can answer here.
-func (*Channel) Receive(context.Context, func(), func(context.Context, *channel.Answer) channel.Reply) error {
-	return nil
-}
+func (*Channel) Receive(context.Context, *channel.Inbox) error { return nil }
 
 // post sends one signed request.
 func (c *Channel) post(ctx context.Context, call *Call) error {

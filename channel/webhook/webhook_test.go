@@ -1,7 +1,6 @@
 package webhook_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -68,25 +67,11 @@ func TestCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runner, err := channel.New("pager", ch, p.Store, &channel.Options{
-		Dir: p.Dir, Poll: 5 * time.Millisecond, Pause: time.Millisecond, Link: func(id string) string { return "https://belay.example.com/approvals/" + id },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- runner.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+	p.Run("pager", ch, "nobody")
 	asked := <-calls
 	want := webhook.Call{
 		Type: webhook.TypeRequested, ID: asked.ID, Approval: approval.ID, Session: "s", Title: "shell needs approval", Detail: "$ git push", Reason: "it changes things",
-		Link: "https://belay.example.com/approvals/" + approval.ID, Expires: asked.Expires,
+		Link: channeltest.Link(approval.ID), Expires: asked.Expires,
 	}
 	if diff := cmp.Diff(want, asked); diff != "" || asked.ID == "" {
 		t.Error(diff)

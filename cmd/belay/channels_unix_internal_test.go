@@ -35,7 +35,7 @@ func TestServeRunsChannels(t *testing.T) {
 		switch method {
 		case "sendMessage":
 			sent = append(sent, body)
-			result = map[string]any{"message_id": len(sent)}
+			result = map[string]any{"message_id": len(sent), "chat": map[string]any{"id": 7}}
 		case "editMessageText":
 			edited, _ = body["text"].(string)
 		case "getUpdates":
@@ -61,7 +61,7 @@ func TestServeRunsChannels(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, "belay"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	settings := fmt.Sprintf("channels:\n  ops: {kind: telegram, to: \"7\", url: %q, token_file: token, approvers: [\"1\"]}\n", telegram.URL)
+	settings := fmt.Sprintf("serve: {url: \"https://belay.example.com/\"}\nchannels:\n  ops: {kind: telegram, to: \"7\", url: %q, token_file: token, approvers: [\"1\"]}\n", telegram.URL)
 	for name, text := range map[string]string{"belay.yaml": settings, "token": "12:hush\n"} {
 		if err := os.WriteFile(filepath.Join(dir, "belay", name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -78,7 +78,7 @@ func TestServeRunsChannels(t *testing.T) {
 	})
 	await(t, "it is remembered", func() bool {
 		state, _ := os.ReadFile(filepath.Join(dir, ".belay", "channels", "ops.json"))
-		return strings.Contains(string(state), `"place": "1"`)
+		return strings.Contains(string(state), `"place": "7 1"`)
 	})
 	if out, _, code := belay(t, dir, "channels", "list"); code != 0 || !strings.Contains(out, "ops") {
 		t.Errorf("channels list: %d %s", code, out)
@@ -86,6 +86,13 @@ func TestServeRunsChannels(t *testing.T) {
 	first.signal(syscall.SIGKILL)
 	_, _ = first.ended()
 	mu.Lock()
+	out, _, _ := belay(t, dir, "approvals", "list", "--json")
+	var waits struct {
+		ID string `json:"id"`
+	}
+	if err := json.Unmarshal([]byte(out), &waits); err != nil || waits.ID == "" || !strings.Contains(fmt.Sprint(sent[0]["text"]), "https://belay.example.com/approvals/"+waits.ID+"\n") {
+		t.Errorf("the message has no link to the approval %s: %v", out, sent[0]["text"])
+	}
 	keyboard := fmt.Sprint(sent[0]["reply_markup"])
 	_, rest, _ := strings.Cut(keyboard, "callback_data:approve ")
 	key, _, _ := strings.Cut(rest, " ")

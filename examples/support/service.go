@@ -104,7 +104,11 @@ func (s *service) resume(ctx context.Context, session string) (Outcome, *belay.T
 		if !busy {
 			return outcome, turn, err
 		}
-		time.Sleep(100 * time.Millisecond)
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return outcome, turn, errors.Join(err, context.Cause(ctx))
+		}
 	}
 }
 

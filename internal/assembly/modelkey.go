@@ -78,18 +78,20 @@ type confiner = func(context.Context, *belay.Invocation, *toolbox.ShellRun) erro
 // serverToken matches a token of belay serve.
 var serverToken = regexp.MustCompile(`belay_[A-Za-z0-9]{20,}`)
 
-// holdsKey returns a function that reports whether a variable contains the key of a provider
-// or a token of belay serve. It checks the name and the value.
+// holdsKey returns a function that reports whether a variable contains the key of a provider, a
+// token of a channel, or a token of belay serve. It checks the name and the value.
 func holdsKey(settings *config.Loaded) func(variable string) bool {
-	names, keys := settings.KeyVariables(), providerKeys(settings)
+	names, keys := settings.KeyVariables(), hostSecrets(settings)
 	return func(variable string) bool {
 		name, value, _ := strings.Cut(variable, "=")
 		return slices.Contains(names, name) || serverToken.MatchString(value) || slices.ContainsFunc(keys, func(key string) bool { return len(key) >= shortestKey && strings.Contains(value, key) })
 	}
 }
 
-func providerKeys(settings *config.Loaded) []string {
-	var keys []string
+// hostSecrets returns the secrets of the settings that can be read now: keys of providers, and
+// tokens of channels.
+func hostSecrets(settings *config.Loaded) []string {
+	keys := settings.ChannelSecrets()
 	for _, name := range settings.ProviderNames() {
 		p, err := settings.Provider(name)
 		if err != nil {
@@ -102,8 +104,8 @@ func providerKeys(settings *config.Loaded) []string {
 	return keys
 }
 
-// withoutKeys removes the keys of all providers and the tokens of belay serve from the
-// environment of a command. The toolbox also removes secrets, but it recognises them only
+// withoutKeys removes the keys of all providers, the tokens of channels and the tokens of belay
+// serve from the environment of a command. The toolbox also removes secrets, but it recognises them only
 // by the names of variables.
 func withoutKeys(settings *config.Loaded, confine confiner) confiner {
 	holds := holdsKey(settings)

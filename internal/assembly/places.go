@@ -102,7 +102,7 @@ func (a *Assembler) NewHost(ctx context.Context, s *config.Loaded) *space.Host {
 	opts := &space.Options{
 		NoCommands: !s.Hooks.AllowCommands,
 		Declare: declare.Options{
-			Project: s.Project, Environ: a.hookEnvironment(s), Secrets: providerKeys(s), Allowlist: s.Hooks.WebhookAllowlist, Logger: a.hookLogger(s),
+			Project: s.Project, Environ: a.hookEnvironment(s), Secrets: hostSecrets(s), Allowlist: s.Hooks.WebhookAllowlist, Logger: a.hookLogger(s),
 			Confine: a.confineHook(ctx, s), Transport: transportOf(s),
 		},
 	}

@@ -114,6 +114,15 @@ func (a *app) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
+// serverLogger returns the logger of what works without a person who waits for it. Warnings are
+// printed also without --debug.
+func (a *app) serverLogger() *slog.Logger {
+	if a.debug {
+		return a.logger()
+	}
+	return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
 // onInterrupt makes the first interrupt signal call f. Call stop to remove f.
 func (a *app) onInterrupt(f func()) (stop func()) {
 	a.mu.Lock()

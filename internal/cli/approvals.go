@@ -200,8 +200,8 @@ func (a *app) approvalsApprove() *cobra.Command {
 		Long: `Approves one call with exactly this input. Then "belay resume" continues the turn. A worker continues a turn that was
 submitted.
 
-With --scope session, whoever asked does not ask again about this tool in this session. With a pattern as the scope, whoever
-asked does not ask again about calls that the pattern covers. Calls that the floor or a hook denies stay denied.
+With --scope session, the hook or rule that asked does not ask again about this tool in this session. With a pattern as the scope,
+it does not ask again about calls that the pattern covers. Calls that the floor or a hook denies stay denied.
 "belay approvals show" suggests a pattern.`,
 		Example: `  belay approvals approve ap-2k
   belay approvals approve ap-2k --scope session

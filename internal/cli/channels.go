@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -68,6 +69,17 @@ func openChannel(settings *config.Loaded, name string) (channel.Channel, error) 
 	return made, nil
 }
 
+// consoleLink returns a function that returns the address of an approval in the console, or nil if
+// the settings have no address.
+func consoleLink(server string) func(approval string) string {
+	if server == "" {
+		return nil
+	}
+	return func(approval string) string {
+		return strings.TrimRight(server, "/") + "/approvals/" + url.PathEscape(approval)
+	}
+}
+
 // runChannels runs the channels of the settings until ctx ends. It returns an error if a channel
 // has wrong settings. Call wait after ctx has ended.
 func (a *app) runChannels(ctx context.Context, settings *config.Loaded, h *host.Host) (wait func(), err error) {
@@ -87,12 +99,7 @@ func (a *app) runChannels(ctx context.Context, settings *config.Loaded, h *host.
 			return nil, err
 		}
 		wake := make(chan struct{}, 1)
-		opts := &channel.Options{Dir: channelDir(settings), Approvers: settings.Channels[name].Approvers, Wake: wake, Logger: a.logger()}
-		if settings.Serve.URL != "" {
-			opts.Link = func(approval string) string {
-				return strings.TrimSuffix(settings.Serve.URL, "/") + "/approvals/" + approval
-			}
-		}
+		opts := &channel.Options{Dir: channelDir(settings), Approvers: settings.Channels[name].Approvers, Link: consoleLink(settings.Serve.URL), Wake: wake, Logger: a.serverLogger()}
 		runner, err := channel.New(name, made, store, opts)
 		if err != nil {
 			return nil, err
@@ -100,12 +107,8 @@ func (a *app) runChannels(ctx context.Context, settings *config.Loaded, h *host.
 		runners, wakes = append(runners, runner), append(wakes, wake)
 	}
 	var group sync.WaitGroup
-	for i, runner := range runners {
-		group.Go(func() { // ends with ctx
-			if err := runner.Run(ctx); err != nil {
-				a.warn(fmt.Sprintf("the channel %s does not run: %v", names[i], err))
-			}
-		})
+	for _, runner := range runners {
+		group.Go(func() { runner.Run(ctx) }) // ends with ctx
 	}
 	group.Go(func() { // ends with ctx
 		for e := range h.Watch(ctx, nil) {
@@ -174,11 +177,8 @@ func (c *channelLine) problems() []string {
 		all = append(all, "answers cannot be received: "+c.Error)
 	}
 	for _, d := range c.Failing {
-		next := "the next attempt is at " + d.Next.Local().Format(time.TimeOnly)
-		if d.GaveUp {
-			next = "there are no more attempts"
-		}
-		all = append(all, fmt.Sprintf("approval %s: %s (%s, %s)", d.Approval, d.Error, visible.Counted(d.Attempts, "failed attempt"), next))
+		next := d.Next.Local().Format(time.TimeOnly)
+		all = append(all, fmt.Sprintf("approval %s: %s (%s, the next attempt is at %s)", d.Approval, d.Error, visible.Counted(d.Attempts, "failed attempt"), next))
 	}
 	return all
 }

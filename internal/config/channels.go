@@ -179,12 +179,31 @@ func spelled(key string) string {
 	return key
 }
 
+// secrets returns where the secrets of the channel are.
+func (c *Channel) secrets() []Secret {
+	return slices.DeleteFunc([]Secret{c.Token, c.AppToken, c.Secret}, func(s Secret) bool { return s == Secret{} })
+}
+
+// ChannelSecrets returns the secrets of channels that can be read now.
+func (l *Loaded) ChannelSecrets() []string {
+	var values []string
+	for _, name := range l.ChannelNames() {
+		c := l.Channels[name]
+		for _, s := range c.secrets() {
+			if value, err := l.Read(name, s); err == nil { // ignore errors: "belay serve" reports them
+				values = append(values, value)
+			}
+		}
+	}
+	return values
+}
+
 // secretVariables returns the names of the variables with the secrets of channels.
 func (l *Loaded) secretVariables() []string {
 	var names []string
 	for _, name := range l.ChannelNames() {
 		c := l.Channels[name]
-		for _, s := range []Secret{c.Token, c.AppToken, c.Secret} {
+		for _, s := range c.secrets() {
 			if s.Env != "" {
 				names = append(names, s.Env)
 			}

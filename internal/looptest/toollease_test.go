@@ -171,8 +171,8 @@ func TestToolsComeAndGoWhileTurnsAreTaken(t *testing.T) {
 	changes.Wait()
 }
 
-// Tools and directives can be removed by name, also those that New got, whoever has the
-// lease. Everything is removed or nothing.
+// Tools and directives can be removed by name, also those that New got, no matter who has
+// the lease. Everything is removed or nothing.
 //
 // SPEC T-12, E-11
 func TestRemovalByName(t *testing.T) {

@@ -173,7 +173,7 @@ func TestSettingsAreSent(t *testing.T) {
 		{"a bound that is too small is the smallest", "m", openai.Options{API: openai.Responses}, 5, `{"max_output_tokens":16,"store":false}`},
 		{"a model that thinks hands its thinking out", "gpt-5.2", openai.Options{API: openai.Responses, Provider: "openai"}, 0, `{"include":["reasoning.encrypted_content"],"store":false}`},
 		{"one that does not has none", "gpt-4.1", openai.Options{API: openai.Responses, Provider: "openai"}, 0, `{"store":false}`},
-		{"whoever sets an effort wants thinking", "m", openai.Options{API: openai.Responses, Effort: "low", Summary: "auto"}, 0, `{"include":["reasoning.encrypted_content"],"reasoning":{"effort":"low","summary":"auto"},"store":false}`},
+		{"setting an effort means thinking", "m", openai.Options{API: openai.Responses, Effort: "low", Summary: "auto"}, 0, `{"include":["reasoning.encrypted_content"],"reasoning":{"effort":"low","summary":"auto"},"store":false}`},
 		{"extra fields are added", "m", openai.Options{API: openai.Responses, Extra: json.RawMessage(`{"service_tier": "flex", "text": {"verbosity": "low"}}`)}, 0, `{"service_tier":"flex","store":false,"text":{"verbosity":"low"}}`},
 		{"Chat is asked for usage", "m", openai.Options{API: openai.Chat}, 0, `{` + usage + `}`},
 		{"other servers know the older bound", "m", openai.Options{API: openai.Chat}, 5, `{"max_tokens":5,` + usage + `}`},

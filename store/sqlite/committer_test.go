@@ -187,10 +187,10 @@ func TestClose(t *testing.T) {
 	closeStore(t, s)
 	closeStore(t, s) // closing twice is harmless
 	if err := <-following; err == nil {
-		t.Error("whoever follows was told nothing")
+		t.Error("the follower got no notice")
 	}
 	if err := <-working; err != nil {
-		t.Errorf("whoever works was told %v", err)
+		t.Errorf("the writer got %v", err)
 	}
 	wantLocks(t, s, 0)
 	wantError(t, "Commit", s.Commit(ctx, say("a", stored.Epoch, 2, "two")), belay.ErrClosed, file)

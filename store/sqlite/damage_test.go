@@ -328,7 +328,7 @@ func TestDamagedLog(t *testing.T) {
 				}
 				closeStore(t, reading)
 				if damage != nil && !bytes.Equal(read(t, file+"-wal"), damage(slices.Clone(files["-wal"]))) {
-					t.Error("the log has changed: what is left of it must stay for whoever repairs it")
+					t.Error("the log has changed: what is left of it must stay, because a person may repair it")
 				}
 			})
 		}

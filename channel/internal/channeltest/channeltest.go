@@ -5,13 +5,16 @@ package channeltest
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"iter"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/channel"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/store/sqlite"
 	"github.com/belay-run/belay/toolbox"
@@ -72,6 +75,52 @@ func New(t testing.TB) *Project {
 		}
 	})
 	return p
+}
+
+// Run runs a channel of the project until stop is called or the test ends. One user may decide.
+func (p *Project) Run(name string, ch channel.Channel, approver string) (runner *channel.Runner, stop func()) {
+	p.t.Helper()
+	runner, err := channel.New(name, ch, p.Store, &channel.Options{
+		Dir: p.Dir, Approvers: []string{approver}, Link: Link, Poll: 5 * time.Millisecond,
+		Pause: time.Nanosecond, // the pauses grow to a millisecond
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); runner.Run(ctx) }()
+	stop = func() {
+		cancel()
+		<-ended
+		http.DefaultClient.CloseIdleConnections() // they have goroutines
+	}
+	p.t.Cleanup(stop)
+	return runner, stop
+}
+
+// Link is the address of an approval in the console.
+func Link(approval string) string { return "https://belay.example.com/approvals/" + approval }
+
+// Status returns what a channel of the project remembers.
+func (p *Project) Status(name string) *channel.Status {
+	p.t.Helper()
+	s, err := channel.ReadStatus(p.Dir, name)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return s
+}
+
+// Decided returns how an approval was decided: whether it was allowed, by whom, and why. It
+// returns "" if it is open.
+func (p *Project) Decided(id string) string {
+	p.t.Helper()
+	d := p.Decision(id)
+	if d == nil {
+		return ""
+	}
+	return fmt.Sprintf("%v %s %s", d.Allow, d.By, d.Reason)
 }
 
 // Ask starts a turn in which the model calls a tool. The turn waits for the approval that is

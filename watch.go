@@ -88,7 +88,7 @@ func (es *Events) watch(ctx context.Context, a *Agent, last <-chan struct{}, opt
 				return
 			}
 			for _, e := range events {
-				if ctx.Err() != nil || !yield(e, nil) {
+				if ctx.Err() != nil || !yield(*e, nil) {
 					return
 				}
 			}
@@ -156,12 +156,26 @@ func (es *Events) publish(a *Agent, session string, e *Event) (full []*watcher) 
 	es.mu.Lock()
 	all := es.all
 	es.mu.Unlock()
+	var shared *Event // the watchers share one copy of the event
 	for _, o := range all {
-		if (o.agent == nil || o.agent == a) && (o.session == "" || o.session == session || o.session == e.Session) && o.put(e, false) != nil {
+		if (o.agent != nil && o.agent != a) || (o.session != "" && o.session != session && o.session != e.Session) {
+			continue
+		}
+		if shared == nil {
+			shared = copyEvent(e)
+		}
+		if o.put(shared, false) != nil {
 			full = append(full, o)
 		}
 	}
 	return full
+}
+
+// copyEvent returns a copy of an event for watchers. The event itself can then stay on the
+// stack of the turn, which usually has no watchers.
+func copyEvent(e *Event) *Event {
+	c := *e
+	return &c
 }
 
 // watcherPatience is how long a turn waits for a watcher until the agent logs a warning.
@@ -173,9 +187,9 @@ const watcherPatience = 10 * time.Second
 func (t *turn) deliver(w *watcher, e *Event) {
 	warn := time.NewTimer(watcherPatience)
 	defer warn.Stop()
-	force := false
+	force, shared := false, copyEvent(e)
 	for {
-		room := w.put(e, force)
+		room := w.put(shared, force)
 		if room == nil {
 			return
 		}
@@ -238,12 +252,12 @@ type watcher struct {
 	mu      sync.Mutex
 	recent  []*Message // the last messages of the session, and the agent: see tellStored
 	by      string
-	waiting []Event
+	waiting []*Event // other watchers have the same pointers
 	missed  int
 	room    chan struct{} // closed when take empties the buffer; nil if no turn waits for room
 }
 
-// put adds an event. If the buffer is full and force is false, put drops the oldest
+// put adds an event, which must not change any more. If the buffer is full and force is false, put drops the oldest
 // event. A lossless watcher drops no event: then put does not add the event, and returns
 // a channel that is closed when there may be room.
 func (w *watcher) put(e *Event, force bool) (room <-chan struct{}) {
@@ -259,7 +273,7 @@ func (w *watcher) put(e *Event, force bool) (room <-chan struct{}) {
 		w.missed++
 		w.waiting = w.waiting[1:]
 	}
-	w.waiting = append(w.waiting, *e)
+	w.waiting = append(w.waiting, e)
 	w.rouse()
 	return nil
 }
@@ -312,7 +326,7 @@ func (w *watcher) waits() bool {
 	return len(w.waiting) > 0
 }
 
-func (w *watcher) take() ([]Event, int) {
+func (w *watcher) take() ([]*Event, int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	events, missed := w.waiting, w.missed

@@ -230,8 +230,7 @@ func (sh *sharing) sendEvents(session string, w *watcher) {
 	events, missed := w.take()
 	var list []sharedEvent
 	sizes := make(map[uint64]int)
-	for i := range events {
-		e := &events[i]
+	for _, e := range events {
 		if !e.isShared() {
 			continue
 		}
@@ -269,13 +268,14 @@ func (sh *sharing) deliver(shared *sharedEvents) {
 	sh.events.mu.Lock()
 	watchers := slices.Clone(sh.watchers[shared.Session])
 	sh.events.mu.Unlock()
+	for i := range shared.Events {
+		one := &shared.Events[i]
+		one.Event.stored, one.Event.turns, one.Event.unstored = one.Stored, one.Turns, one.Unstored
+	}
 	for _, w := range watchers {
 		w.miss(shared.Missed)
 		for i := range shared.Events {
-			one := &shared.Events[i]
-			e := one.Event
-			e.stored, e.turns, e.unstored = one.Stored, one.Turns, one.Unstored
-			w.put(&e, w.lossless) // a watcher that is too slow misses events; a lossless one gets all
+			w.put(&shared.Events[i].Event, w.lossless) // a watcher that is too slow misses events; a lossless one gets all
 		}
 	}
 }

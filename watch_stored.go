@@ -149,7 +149,7 @@ func (s *storedWatch) run(w *watcher, last <-chan struct{}) error {
 
 // passAll yields events of running turns. If events were dropped, it first yields the
 // events of stored messages and reports how many events were dropped.
-func (s *storedWatch) passAll(events []Event, missed int) error {
+func (s *storedWatch) passAll(events []*Event, missed int) error {
 	if missed > 0 {
 		if err := s.catchUp(true); err != nil || s.left {
 			return err
@@ -158,8 +158,8 @@ func (s *storedWatch) passAll(events []Event, missed int) error {
 			return nil
 		}
 	}
-	for i := range events {
-		if err := s.pass(&events[i]); err != nil || s.left {
+	for _, e := range events {
+		if err := s.pass(e); err != nil || s.left {
 			return err
 		}
 	}

@@ -74,7 +74,8 @@ type Server struct {
 	failed  *failedLogins
 	usages  *usages
 
-	timeouts timeouts
+	audiences audiences
+	timeouts  timeouts
 
 	draining context.Context //nolint:containedctx // it ends when the server stops
 	drain    context.CancelFunc

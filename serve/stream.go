@@ -20,6 +20,8 @@ type frame struct {
 	id    string // empty: the client keeps the last id
 	event string
 	data  any
+
+	encoded []byte // the text of the frame, if it is known; streams share it, so nobody changes it
 }
 
 const (
@@ -147,7 +149,8 @@ type eventWriter struct {
 	writing sync.Mutex              // held while something is written
 
 	mu      sync.Mutex
-	pending []byte        // what waits to be written
+	pending [][]byte      // the texts that wait to be written; streams share them, so they are not copied
+	size    int           // the sum of their sizes
 	room    chan struct{} // closed when pending is taken; nil if nobody waits
 	busy    bool          // a goroutine writes what waits
 	closed  bool
@@ -163,8 +166,8 @@ func (e *eventWriter) add(ctx context.Context, f frame) bool {
 	}
 	for {
 		e.mu.Lock()
-		if len(e.pending) == 0 || len(e.pending)+len(text) <= mostPending {
-			e.pending = append(e.pending, text...)
+		if e.size == 0 || e.size+len(text) <= mostPending {
+			e.pending, e.size = append(e.pending, text), e.size+len(text)
 			if !e.busy {
 				e.busy = true
 				e.active.Go(e.writePending) // ends when nothing waits
@@ -189,18 +192,18 @@ func (e *eventWriter) add(ctx context.Context, f frame) bool {
 func (e *eventWriter) writePending() {
 	for {
 		e.mu.Lock()
-		text := e.pending
-		e.pending = nil
+		texts := e.pending
+		e.pending, e.size = nil, 0
 		if e.room != nil {
 			close(e.room)
 			e.room = nil
 		}
-		e.busy = len(text) > 0
+		e.busy = len(texts) > 0
 		e.mu.Unlock()
-		if len(text) == 0 {
+		if len(texts) == 0 {
 			return
 		}
-		if !e.write(text) {
+		if !e.write(texts...) {
 			e.cancel(errLeft)
 		}
 	}
@@ -243,12 +246,14 @@ func (e *eventWriter) close() {
 	e.active.Wait()
 }
 
-// write writes a text. It reports false if the client has left or is too slow.
-func (e *eventWriter) write(text []byte) bool {
+// write writes texts. It reports false if the client has left or is too slow.
+func (e *eventWriter) write(texts ...[]byte) bool {
 	e.writing.Lock()
 	defer e.writing.Unlock()
-	if _, err := e.Write(text); err != nil {
-		return false
+	for _, text := range texts {
+		if _, err := e.Write(text); err != nil {
+			return false
+		}
 	}
 	return e.control.Flush() == nil
 }
@@ -266,6 +271,9 @@ func (e *eventWriter) send(f frame) bool {
 
 // text returns the lines of the event. It reports false if the data cannot be encoded.
 func (f frame) text() ([]byte, bool) {
+	if f.encoded != nil {
+		return f.encoded, true
+	}
 	data, err := json.Marshal(f.data) // JSON has no line breaks, which would end a line of the stream
 	if err != nil {
 		return nil, false
@@ -300,6 +308,8 @@ func sessionEvents(ctx context.Context, s *Server, q *request, in *sessionEvents
 	}
 	id := info.ID // the stream keeps nothing else of info
 	return s.streamEvents(ctx, q, id, func(ctx context.Context, send func(frame) bool) error {
+		audience, leave := s.audiences.join(id)
+		defer leave()
 		for e, err := range s.host.Watch(ctx, &belay.WatchOptions{Session: id, After: after, Buffer: mostWaiting}) {
 			if m, ok := errors.AsType[*belay.MissedError](err); ok {
 				if !send(frame{event: eventMissed, data: api.Missed{Missed: m.Missed}}) {
@@ -310,7 +320,7 @@ func sessionEvents(ctx context.Context, s *Server, q *request, in *sessionEvents
 			if err != nil {
 				return err
 			}
-			if !send(frame{id: e.Position, event: string(e.Kind), data: q.token.event(e)}) {
+			if !send(audience.frame(&e, q.token)) {
 				return nil
 			}
 		}

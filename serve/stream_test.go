@@ -305,3 +305,69 @@ func TestDrain(t *testing.T) {
 		t.Errorf("the stored events are %q", all)
 	}
 }
+
+// Several clients that follow one session get the same events. A tenant never gets the text
+// that an operator gets, although the streams of a session share encoded events.
+//
+// SPEC V-05
+func TestStreamsThatShareEvents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil, nil)
+	w.token("tenant", map[string]string{"tenant": "a"}, serve.RoleAdmin)
+	id := w.labelled()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	const each = 3
+	type seen struct {
+		as   string
+		data []string
+		err  error
+	}
+	connected, all := make(chan struct{}, 2*each), make(chan seen, 2*each)
+	for i := range 2 * each {
+		s := seen{as: []string{"admin", "tenant"}[i%2]}
+		go func() {
+			s.err = w.follow(ctx, s.as, "/v1/sessions/"+id+"/events", "", func(e event) error {
+				var data belay.Event
+				if err := json.Unmarshal([]byte(e.data), &data); err != nil {
+					return err
+				}
+				if e.kind == "turn_end" && data.End.Reason == belay.EndTurn {
+					connected <- struct{}{}
+					return nil
+				}
+				if e.kind == "error" || e.kind == "turn_end" {
+					s.data = append(s.data, e.data)
+				}
+				if e.kind == "turn_end" {
+					return errStop
+				}
+				return nil
+			})
+			all <- s
+		}()
+	}
+	w.turn("admin", id, "hello") // its end shows that the streams are connected
+	for range 2 * each {
+		select {
+		case <-connected:
+		case <-ctx.Done():
+			t.Fatal("the streams are not connected")
+		}
+	}
+	w.turn("admin", id, "fail the disk /dev/sda is full")
+	texts := make(map[string]string)
+	for range 2 * each {
+		s := <-all
+		text := strings.Join(s.data, "\n")
+		if s.err != nil || len(s.data) < 2 || strings.Contains(text, "/dev/sda") == (s.as == "tenant") {
+			t.Errorf("the events of %s are %s, %v", s.as, text, s.err)
+		}
+		if texts[s.as] == "" {
+			texts[s.as] = text
+		}
+		if texts[s.as] != text {
+			t.Errorf("two streams of %s have\n%s\nand\n%s", s.as, texts[s.as], text)
+		}
+	}
+}

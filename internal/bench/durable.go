@@ -20,7 +20,7 @@ import (
 func durablePromises() []promise {
 	return []promise{
 		{"commits-beyond-2+2n", 0, commitsBeyond},
-		{"durable-turn", 1.5, durableTurn},
+		{"durable-turn", 1.5, pairRatio(durableTurns)},
 		{"journal-h100", 1.5, journalHooks},
 		{"group-commit", 0.1, groupCommit},
 		{"sessions-1000-fair", 0.6, sessionsFair},
@@ -82,27 +82,29 @@ func commitsBeyond() (beyond float64, err error) {
 	return float64(commits)/n - (2 + 2), nil
 }
 
-// durableTurn returns the time of a durable turn with one tool and ten hooks, divided by
-// the time of bare SQL that writes the same rows in the same number of transactions.
-func durableTurn() (figure float64, err error) {
+// durableTurns returns durable turns with one tool and ten hooks. The floor is bare SQL
+// that writes the same rows in the same number of transactions.
+func durableTurns() (*pair, error) {
 	d, err := newDurable(inTurn())
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, d.close()) }()
 	s := d.Session("durable")
 	takeTurn(s)
 	floor, err := newReplay(d.store.Path(), filepath.Join(d.dir, "bare.db"))
 	if err != nil {
-		return 0, err
+		return nil, errors.Join(err, d.close())
 	}
-	defer func() { err = errors.Join(err, floor.Close()) }()
-	ours := func(n int) {
+	return &pair{ours: turnsOf(s), floor: floor.turns, close: func() error { return errors.Join(floor.Close(), d.close()) }}, nil
+}
+
+// turnsOf returns a function that runs turns in a session.
+func turnsOf(s *belay.Session) func(n int) {
+	return func(n int) {
 		for range n {
 			takeTurn(s)
 		}
 	}
-	return ratio(ours, floor.turns), nil
 }
 
 // replay writes the rows of a turn again and again, in the same number of transactions. Its
@@ -263,15 +265,7 @@ func journalHooks() (figure float64, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, without.close()) }()
-	turns := func(d *durable) func(n int) {
-		s := d.Session("journal")
-		return func(n int) {
-			for range n {
-				takeTurn(s)
-			}
-		}
-	}
-	return ratio(turns(with), turns(without)), nil
+	return ratio(turnsOf(with.Session("journal")), turnsOf(without.Session("journal"))), nil
 }
 
 // sessionsFair starts a turn in 1,000 sessions at once. It returns the time until half of

@@ -121,6 +121,24 @@ func ratioOf(f, floor func(n int), n int) float64 {
 	return ours.wall / below.wall
 }
 
+// pair is an operation and its floor, for a promise and for an ordinary Go benchmark.
+type pair struct {
+	ours, floor func(n int)
+	close       func() error
+}
+
+// pairRatio returns a function that measures a pair.
+func pairRatio(open func() (*pair, error)) func() (float64, error) {
+	return func() (figure float64, err error) {
+		p, err := open()
+		if err != nil {
+			return 0, err
+		}
+		figure = ratio(p.ours, p.floor)
+		return figure, p.close()
+	}
+}
+
 // cost is the time of an operation and its CPU time, in nanoseconds.
 type cost struct{ wall, cpu float64 }
 

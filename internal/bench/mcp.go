@@ -18,8 +18,8 @@ import (
 // with 64 KiB. The floor is a call with the bare SDK.
 func mcpPromises() []promise {
 	return []promise{
-		{"mcp-call", 1.3, mcpRatio(64)},
-		{"mcp-call-large", 1.3, mcpRatio(64 << 10)},
+		{"mcp-call", 1.3, pairRatio(mcpCalls(64))},
+		{"mcp-call-large", 1.3, pairRatio(mcpCalls(64 << 10))},
 	}
 }
 
@@ -43,35 +43,34 @@ func serveMCP() bool {
 	return true
 }
 
-// mcpRatio returns the time of a call divided by the time of a call with the bare SDK.
-// Both kinds of calls use a server process of the same program.
-func mcpRatio(size int) func() (float64, error) {
-	return func() (figure float64, err error) {
+// mcpCalls returns calls of a tool. The floor is calls with the bare SDK. Both kinds of
+// calls use a server process of the same program.
+func mcpCalls(size int) func() (*pair, error) {
+	return func() (_ *pair, err error) {
 		program, err := os.Executable()
 		if err != nil {
-			return 0, fmt.Errorf("server: %w", err)
+			return nil, fmt.Errorf("server: %w", err)
 		}
 		input, err := json.Marshal(map[string]string{"text": fmt.Sprintf("%0*d", size, 7)})
 		if err != nil {
-			return 0, fmt.Errorf("input: %w", err)
+			return nil, fmt.Errorf("input: %w", err)
 		}
 		command := exec.CommandContext(ctx, program)
 		command.Env = append(os.Environ(), mcpVariable+"=1")
 		bare, err := mcp.NewClient(&mcp.Implementation{Name: "bench", Version: "1"}, nil).Connect(ctx, &mcp.CommandTransport{Command: command}, nil)
 		if err != nil {
-			return 0, fmt.Errorf("bare SDK: %w", err)
+			return nil, fmt.Errorf("bare SDK: %w", err)
 		}
-		defer func() { err = errors.Join(err, bare.Close()) }()
 		servers, err := mcptool.New(ctx, []mcptool.Server{{Name: "bench", Command: program, Env: map[string]string{mcpVariable: "1"}}}, nil)
 		if err != nil {
-			return 0, err
+			return nil, errors.Join(err, bare.Close())
 		}
-		defer func() { err = errors.Join(err, servers.Close(ctx)) }()
+		end := func() error { return errors.Join(servers.Close(ctx), bare.Close()) }
 		tools := servers.StepTools("main")
 		if len(tools) != 1 {
-			return 0, fmt.Errorf("the server has %d tools: %w", len(tools), servers.Servers()[0].Err)
+			return nil, errors.Join(fmt.Errorf("the server has %d tools: %w", len(tools), servers.Servers()[0].Err), end())
 		}
-		return ratio(func(n int) {
+		return &pair{ours: func(n int) {
 			for range n {
 				r, err := tools[0].Call(ctx, &belay.Invocation{ID: "call_1", Tool: "bench__echo", Input: input})
 				must(err)
@@ -79,7 +78,7 @@ func mcpRatio(size int) func() (float64, error) {
 					panic(fmt.Sprintf("the tool answered %d bytes: %s", len(r.Text), r.Class))
 				}
 			}
-		}, func(n int) {
+		}, floor: func(n int) {
 			for range n {
 				r, err := bare.CallTool(ctx, &mcp.CallToolParams{Name: "echo", Arguments: json.RawMessage(input)})
 				must(err)
@@ -87,6 +86,6 @@ func mcpRatio(size int) func() (float64, error) {
 					panic("the tool answered something else")
 				}
 			}
-		}), nil
+		}, close: end}, nil
 	}
 }

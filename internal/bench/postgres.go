@@ -17,7 +17,7 @@ import (
 func postgresPromises() []promise {
 	return []promise{
 		{"postgres-commits-beyond-2+2n", 0, postgresCommitsBeyond},
-		{"postgres-durable-turn", 1.4, postgresTurn},
+		{"postgres-durable-turn", 1.4, pairRatio(postgresTurns)},
 		{"claim-behind-100k", 2, claimBehind},
 	}
 }
@@ -74,27 +74,20 @@ func postgresCommitsBeyond() (beyond float64, err error) {
 	return float64(commits)/n - (2 + 2), nil
 }
 
-// postgresTurn returns the time of a durable turn with one tool and ten hooks, divided by
-// the time of bare SQL that writes the same rows in the same number of transactions.
-func postgresTurn() (figure float64, err error) {
+// postgresTurns returns durable turns with one tool and ten hooks. The floor is bare SQL
+// that writes the same rows in the same number of transactions.
+func postgresTurns() (*pair, error) {
 	d, err := newShared()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, d.close()) }()
 	s := d.Session("durable")
 	takeTurn(s)
 	floor, err := newBareServer(d.server)
 	if err != nil {
-		return 0, err
+		return nil, errors.Join(err, d.close())
 	}
-	defer func() { err = errors.Join(err, floor.Close(ctx)) }()
-	ours := func(n int) {
-		for range n {
-			takeTurn(s)
-		}
-	}
-	return ratio(ours, floor.turns), nil
+	return &pair{ours: turnsOf(s), floor: floor.turns, close: func() error { return errors.Join(floor.Close(ctx), d.close()) }}, nil
 }
 
 // claimBehind returns the time to claim and release a turn behind 100,000 due turns of an

@@ -31,7 +31,7 @@ func servePromises() []promise {
 	return []promise{
 		{"serve-stream-p99", 2, serveStreamP99},
 		{"serve-stream-memory", 2, serveStreamMemory},
-		{"serve-watched-turn", 1.2, serveWatchedTurn},
+		{"serve-watched-turn", 1.2, pairRatio(watchedTurns)},
 		{"serve-list-100k", 3, serveList},
 	}
 }
@@ -427,44 +427,36 @@ func serveStreamMemory() (figure float64, err error) {
 	return ours / below, nil
 }
 
-// serveWatchedTurn returns the time of a turn that ten clients follow over HTTP, divided by the
-// time of a turn that nobody follows.
-func serveWatchedTurn() (figure float64, err error) {
+// watchedTurns returns turns that ten clients follow over HTTP. The floor is turns that
+// nobody follows.
+func watchedTurns() (_ *pair, err error) {
 	s, err := newServedHost()
 	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, s.close()) }()
-	if err := s.makeSessions(2); err != nil {
-		return 0, err
-	}
-	agent, err := s.Agent(ctx, host.Main)
-	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	var reading sync.WaitGroup
 	var clients []*benchClient
-	defer func() {
+	end := func() error {
 		closeAll(clients)
 		reading.Wait()
-	}()
+		return s.close()
+	}
+	if err := s.makeSessions(2); err != nil {
+		return nil, errors.Join(err, end())
+	}
+	agent, err := s.Agent(ctx, host.Main)
+	if err != nil {
+		return nil, errors.Join(err, end())
+	}
 	for range 10 {
 		c, err := connect(s.addr, benchSession(0), s.secret)
 		if err != nil {
-			return 0, err
+			return nil, errors.Join(err, end())
 		}
 		clients = append(clients, c)
 		reading.Go(func() { _, _ = io.Copy(io.Discard, c.read) }) // ends when the connection is closed
 	}
-	turns := func(session string) func(n int) {
-		of := agent.Session(session)
-		return func(n int) {
-			for range n {
-				takeTurn(of)
-			}
-		}
-	}
-	return ratio(turns(benchSession(0)), turns(benchSession(1))), nil
+	return &pair{ours: turnsOf(agent.Session(benchSession(0))), floor: turnsOf(agent.Session(benchSession(1))), close: end}, nil
 }
 
 // fillSessions stores many sessions with one statement.

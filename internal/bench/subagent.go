@@ -15,8 +15,8 @@ import (
 // It has a new session for each call.
 func subagentPromises() []promise {
 	return []promise{
-		{"subagent-dispatch", 3, dispatchTo(subagent.Canned(func(context.Context, string) (string, error) { return "hello", nil }))},
-		{"subagent-dispatch-agent", 3, dispatchTo(subagent.Agent(answering{}, nil))},
+		{"subagent-dispatch", 3, pairRatio(dispatchTo(subagent.Canned(func(context.Context, string) (string, error) { return "hello", nil })))},
+		{"subagent-dispatch-agent", 3, pairRatio(dispatchTo(subagent.Agent(answering{}, nil)))},
 	}
 }
 
@@ -45,19 +45,19 @@ func (answering) Stream(context.Context, *belay.Request) iter.Seq2[belay.Chunk, 
 	}
 }
 
-// dispatchTo returns the time of a turn that calls a subagent divided by the time of a turn
-// that calls a tool. Both have the same hooks.
-func dispatchTo(child subagent.Factory) func() (float64, error) {
-	return func() (float64, error) {
+// dispatchTo returns turns that call a subagent. The floor is turns that call a tool. Both
+// have the same hooks.
+func dispatchTo(child subagent.Factory) func() (*pair, error) {
+	return func() (*pair, error) {
 		plain, err := turns()
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
 		subagents, err := subagent.New(&subagent.Options{Subagents: []subagent.Subagent{{Name: "child", Factory: child}}})
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
-		return ratio(func(n int) {
+		return &pair{ours: func(n int) {
 			store := memstore.New(nil) // a new store each time, because the sessions of children are not removed
 			agent, err := belay.New(delegating{}, &belay.Options{Hooks: tenHooks(), Store: store, Extensions: []belay.Extension{subagents}})
 			must(err)
@@ -66,6 +66,6 @@ func dispatchTo(child subagent.Factory) func() (float64, error) {
 				takeTurn(s)
 			}
 			must(agent.Close(ctx))
-		}, plain), nil
+		}, floor: plain, close: func() error { return nil }}, nil
 	}
 }

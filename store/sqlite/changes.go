@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,49 +18,82 @@ import (
 // Changes yields the current state of a session, and then the new state after a change. If
 // the session changes several times quickly, Changes may yield only the last state. It sees
 // changes by this process at once, and changes by other processes within Options.Poll.
+//
+// Thousands of callers may wait at the same time. So they wait in functions with small
+// frames: the stack of a goroutine that waits is then 4 KiB, and not 8 or 16.
 func (s *Store) Changes(ctx context.Context, session string) iter.Seq2[belay.SessionInfo, error] {
 	return func(yield func(belay.SessionInfo, error) bool) {
-		if err := s.changes(ctx, session, func(info belay.SessionInfo) bool { return yield(info, nil) }); err != nil {
-			yield(belay.SessionInfo{}, fmt.Errorf("changes of session %q: %w", session, s.explain(err)))
+		if err := s.changes(ctx, session, yield); err != nil {
+			s.yieldFailure(session, err, yield)
 		}
 	}
 }
-
-// changesPoll is how often Changes reads a session that did not change, as a multiple of
-// Options.Poll. It finds what watches.look cannot see: a session that another process has
-// deleted, and a change after the clock was set back.
-const changesPoll = 8
 
 // changesPause is the shortest time between two reads. A turn commits several times within
 // milliseconds, and Changes reports this as one change.
 const changesPause = 10 * time.Millisecond
 
-func (s *Store) changes(ctx context.Context, session string, yield func(belay.SessionInfo) bool) error {
+func (s *Store) changes(ctx context.Context, session string, yield func(belay.SessionInfo, error) bool) error {
 	w, stop := s.watches.add(s, session)
 	defer stop()
-	var seen record.Seen
+	seen := new(record.Seen)
 	for {
 		changed := w.changed.wait() // subscribe before reading, so that no change is missed
-		info, err := s.changedInfo(ctx, session, &seen)
-		pause := changesPause
+		told, left, err := s.yieldChange(ctx, session, seen, yield)
 		switch {
-		case err != nil:
+		case err != nil || left:
 			return err
-		case info == nil:
-			pause = changesPoll * s.opts.Poll
-		case !yield(*info):
-			return nil
+		case told:
+			err = s.await(ctx, nil, changesPause)
 		default:
-			changed = nil
+			err = s.awaitSignal(ctx, changed)
 		}
-		if err := s.await(ctx, changed, pause); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 }
 
-// changedInfo reads a session. It returns nil if the session is as it was seen. It is a
-// function of its own, so that a caller of Changes that waits needs only a small stack.
+// awaitSignal waits for a signal. It returns an error if ctx ends or the store is closed.
+func (s *Store) awaitSignal(ctx context.Context, signal <-chan struct{}) error {
+	select {
+	case <-signal:
+		return nil
+	case <-s.closed:
+	case <-ctx.Done():
+	}
+	return s.whyEnded(ctx)
+}
+
+//go:noinline
+func (s *Store) whyEnded(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return fmt.Errorf("%s: %w", s.path, belay.ErrClosed)
+}
+
+// yieldFailure and yieldChange have large frames, because they pass a SessionInfo. They must
+// not become a part of their callers: see Changes.
+
+//go:noinline
+func (s *Store) yieldFailure(session string, err error, yield func(belay.SessionInfo, error) bool) {
+	yield(belay.SessionInfo{}, fmt.Errorf("changes of session %q: %w", session, s.explain(err)))
+}
+
+// yieldChange reads a session and yields it, unless the session is as it was seen. left
+// reports whether the consumer wants no more.
+//
+//go:noinline
+func (s *Store) yieldChange(ctx context.Context, session string, seen *record.Seen, yield func(belay.SessionInfo, error) bool) (told, left bool, err error) {
+	info, err := s.changedInfo(ctx, session, seen)
+	if err != nil || info == nil {
+		return false, false, err
+	}
+	return true, !yield(*info, nil), nil
+}
+
+// changedInfo reads a session. It returns nil if the session is as it was seen.
 func (s *Store) changedInfo(ctx context.Context, session string, seen *record.Seen) (*belay.SessionInfo, error) {
 	row, err := s.read.SessionRow(ctx, session)
 	switch {
@@ -137,20 +172,28 @@ func (ws *watches) wakeAll() {
 	}
 }
 
-// lookBack is how long a transaction of another process may take from the time that it gives
-// to a session until it is stored.
-const lookBack = 5 * time.Second
+const (
+	// lookBack is how long a transaction of another process may take from the time that it
+	// gives to a session until it is stored.
+	lookBack = 5 * time.Second
+	// lookAtAll is how often look reads all watched sessions, as a multiple of Options.Poll.
+	// So it finds what the time of the last change does not show: a session that another
+	// process has deleted, and a change after the clock was set back.
+	lookAtAll = 8
+	// lookAtOnce is how many sessions one query reads.
+	lookAtOnce = 500
+)
 
-// look wakes the watchers of sessions that other processes have changed. It reads only
-// sessions that were changed in the last seconds.
+// look wakes the watchers of sessions that other processes have changed. It usually reads
+// only sessions that were changed in the last seconds.
 func (ws *watches) look(s *Store, stop <-chan struct{}) {
 	defer s.working.Done()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	tick := time.NewTicker(s.opts.Poll)
 	defer tick.Stop()
-	var known map[string]record.Seen
-	for {
+	var known, all map[string]record.Seen
+	for n := 1; ; n++ {
 		select {
 		case <-tick.C:
 		case <-stop:
@@ -159,16 +202,47 @@ func (ws *watches) look(s *Store, stop <-chan struct{}) {
 			return
 		}
 		rows, err := record.ChangedSince(ctx, s.reader, s.now().Add(-lookBack))
+		known = ws.wakeChanged(known, rows)
+		if err == nil && n%lookAtAll == 0 {
+			all, err = ws.wakeAllChanged(ctx, s, all)
+		}
 		if err != nil { // the watchers find the error
 			ws.wakeAll()
-			continue
 		}
-		seen := make(map[string]record.Seen, len(rows))
-		for _, row := range rows {
-			if seen[row.ID] = row.Seen; known[row.ID] != row.Seen {
-				ws.wake(row.ID)
-			}
-		}
-		known = seen
 	}
+}
+
+// wakeChanged wakes the watchers of the sessions whose states are not known. It returns the
+// states, which are then known.
+func (ws *watches) wakeChanged(known map[string]record.Seen, rows []record.Changed) map[string]record.Seen {
+	states := make(map[string]record.Seen, len(rows))
+	for _, row := range rows {
+		if states[row.ID] = row.Seen; known[row.ID] != row.Seen {
+			ws.wake(row.ID)
+		}
+	}
+	return states
+}
+
+// wakeAllChanged is wakeChanged for all watched sessions. It also wakes the watchers of
+// sessions that do not exist any more.
+func (ws *watches) wakeAllChanged(ctx context.Context, s *Store, known map[string]record.Seen) (map[string]record.Seen, error) {
+	ws.mu.Lock()
+	ids := slices.Collect(maps.Keys(ws.sessions))
+	ws.mu.Unlock()
+	var rows []record.Changed
+	for some := range slices.Chunk(ids, lookAtOnce) {
+		found, err := record.StatesOf(ctx, s.reader, some)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, found...)
+	}
+	states := ws.wakeChanged(known, rows)
+	for _, id := range ids {
+		if _, exists := states[id]; !exists {
+			ws.wake(id)
+		}
+	}
+	return states, nil
 }

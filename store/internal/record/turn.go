@@ -260,9 +260,20 @@ type Changed struct {
 
 // ChangedSince reads the states of the sessions that were changed at a time or later.
 func ChangedSince(ctx context.Context, db Database, since time.Time) ([]Changed, error) {
-	return Collect(ctx, db, "SELECT id, epoch, last, changed FROM sessions WHERE changed >= ?", []any{Nanos(since)}, func(rows *sql.Rows, c *Changed) error {
-		return rows.Scan(&c.ID, &c.Seen.epoch, &c.Seen.last, &c.Seen.changed)
-	})
+	return Collect(ctx, db, "SELECT id, epoch, last, changed FROM sessions WHERE changed >= ?", []any{Nanos(since)}, scanChanged)
+}
+
+// StatesOf reads the states of the sessions with these ids.
+func StatesOf(ctx context.Context, db Database, ids []string) ([]Changed, error) {
+	args := make([]any, len(ids))
+	for i, id := range ids {
+		args[i] = id
+	}
+	return Collect(ctx, db, "SELECT id, epoch, last, changed FROM sessions WHERE id IN (?"+strings.Repeat(",?", len(ids)-1)+")", args, scanChanged)
+}
+
+func scanChanged(rows *sql.Rows, c *Changed) error {
+	return rows.Scan(&c.ID, &c.Seen.epoch, &c.Seen.last, &c.Seen.changed)
 }
 
 // SeenOf returns the current state of a session.

@@ -114,11 +114,21 @@ func (t *turn) close1(c *call, d Decision) {
 	c.note(t, outcome.Output, outcome.Diagnostics, err)
 }
 
-// cancelled denies the pending approvals of calls that will not run.
+// expiry is the decision about an approval that has expired.
+func expiry() Decision {
+	return Decision{By: "expiry", Reason: "nobody decided before the approval expired"}
+}
+
+// cancelled denies the pending approvals of calls that will not run. The record of an approval
+// that had already expired says so.
 func (t *turn) cancelled(b *batch, why string) {
 	for _, c := range b.calls {
 		if c.approval != nil && c.stored && c.approval.Decided == nil {
-			t.close1(c, Decision{By: "cancel", Reason: why})
+			d := Decision{By: "cancel", Reason: why}
+			if c.approval.expired(time.Now()) {
+				d = expiry()
+			}
+			t.close1(c, d)
 			t.emitApproval(EventApprovalDecided, c)
 		}
 	}
@@ -182,7 +192,7 @@ func (t *turn) askPerson(c *call, q *inquiry) {
 	case answered != nil && (err != nil || d.By == ""): // somebody else decided, and the approver gave no answer
 		d = answered.decision
 	case expiring.Err() != nil:
-		d = Decision{By: "expiry", Reason: "nobody decided before the approval expired"}
+		d = expiry()
 	case err != nil:
 		d = Decision{By: "belay", Reason: "asking the approver failed: " + err.Error()}
 	case d.Approval != "" && d.Approval != c.approval.ID, d.Hash != "" && d.Hash != c.approval.Hash:

@@ -263,7 +263,7 @@ func (c *call) standing(now time.Time) (d *Decision, waits bool, fault string) {
 	case c.approval.Decided != nil:
 		return c.approval.Decided, false, ""
 	case c.approval.expired(now):
-		return &Decision{By: "expiry", Reason: "nobody decided before the approval expired"}, false, ""
+		return new(expiry()), false, ""
 	default:
 		return nil, true, ""
 	}

@@ -65,6 +65,24 @@ func TestAComputedSkillForUsersAlone(t *testing.T) {
 	}
 }
 
+// SPEC K-03: the model gets no tool to read skills if it may read none of them. A hidden skill is
+// not listed, but the model may read it.
+func TestSkillsForUsersAlone(t *testing.T) {
+	t.Parallel()
+	for rule, test := range map[string]struct {
+		one  skill.Skill
+		want int
+	}{
+		"only users may use it":      {skill.Skill{Name: "deploy", Description: "deploys", Body: "Deploy.", UserOnly: true}, 0},
+		"a hidden skill can be read": {skill.Skill{Name: "deploy", Description: "deploys", Body: "Deploy.", Hidden: true}, 1},
+	} {
+		e := extensionOf(t, catalogOf(t, test.one), nil)
+		if tools := e.StepTools("main"); len(tools) != test.want {
+			t.Errorf("%s: there are %d tools, want %d", rule, len(tools), test.want)
+		}
+	}
+}
+
 // SPEC K-02: the text after the name replaces $ARGUMENTS.
 func TestArguments(t *testing.T) {
 	t.Parallel()

@@ -179,7 +179,7 @@ func (s *scoped) lists(now *set) []toolList {
 		case !s.has(one):
 		case one.callable():
 			invoke = append(invoke, one)
-		case one.content():
+		case one.content() && !one.UserOnly: // hidden ones count: the model can read them by name
 			read = append(read, one)
 		}
 	}

@@ -247,7 +247,10 @@ func (h *Host) AgentHooks(s *Space, agent string) (belay.CloseExtension, []Note,
 	if err != nil {
 		return nil, nil, err
 	}
-	h.grant(s, p.standing.capabilities())
+	if err := h.enter(s, p); err != nil { // no other directory must get these grants
+		return nil, nil, errors.Join(fmt.Errorf("the hooks of agent %q: %w", agent, err), own.set.Close())
+	}
+	own.leave = sync.OnceFunc(func() { h.leave(s) })
 	return own, p.notes, nil
 }
 
@@ -259,13 +262,14 @@ func (h *Host) agentHooks(p *plan, agent string, check *seal) (*ownHooks, error)
 	if err != nil {
 		return nil, fmt.Errorf("the hooks of agent %q: %w", agent, err)
 	}
-	return &ownHooks{agent, set}, nil
+	return &ownHooks{agent, set, func() {}}, nil
 }
 
 // ownHooks is an extension with the hooks that an agent declares.
 type ownHooks struct {
 	agent string
 	set   *declare.Set
+	leave func() // ends what enter has begun
 }
 
 // Name returns the name that errors use.
@@ -275,7 +279,11 @@ func (o *ownHooks) Name() string { return "hooks of " + o.agent }
 func (o *ownHooks) Hooks() []hook.Subscription { return o.set.Subscriptions() }
 
 // Close stops the workers of the hooks.
-func (o *ownHooks) Close(context.Context) error { return o.set.Close() }
+func (o *ownHooks) Close(context.Context) error {
+	err := o.set.Close()
+	o.leave()
+	return err
+}
 
 // prefixed is a skill source that adds the id of the space to skill ids.
 type prefixed struct {

@@ -452,6 +452,46 @@ func TestHooksOfAnAgentWithAGrant(t *testing.T) {
 	}
 }
 
+// The hooks of an agent get no grants if another directory has the same origin, and do not change
+// the grants of that directory. Closing them ends their grants.
+func TestHooksOfAnAgentOfAnotherProject(t *testing.T) {
+	t.Parallel()
+	first, second := newPlace(t), newPlace(t)
+	for _, at := range []*place{first, second} {
+		at.put("agents/a.md", "---\ndescription: a\nhooks:\n  onToolCall:\n    - {id: x, run: ./x.sh, capabilities: [rewrite_input]}\n---\nx\n")
+		at.put("agents/x.sh", "#!/bin/sh\n")
+	}
+	second.trust = first.trust
+	s, other := first.trusted(hook.OriginProject, "rewrite_input"), second.trusted(hook.OriginProject)
+	host := first.newAgent(nil).host
+	own, _, err := host.AgentHooks(s, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	granted := host.Grants(s.Origin)
+	if _, _, err := host.AgentHooks(other, "a"); err == nil || !strings.Contains(err.Error(), "use another host") {
+		t.Errorf("the hooks of another project give %v", err)
+	}
+	if got := host.Grants(s.Origin); got != granted || got == hook.DefaultGrants(s.Origin) {
+		t.Errorf("the grants are %v, want %v", got, granted)
+	}
+	for range 2 { // closing twice ends them once
+		if err := own.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := host.Grants(s.Origin); got != hook.DefaultGrants(s.Origin) {
+		t.Errorf("after closing, the grants are %v", got)
+	}
+	own, _, err = host.AgentHooks(other, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := own.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // If the directory of an installed space disappears, its gates deny.
 func TestASpaceThatVanishes(t *testing.T) {
 	t.Parallel()

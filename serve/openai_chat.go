@@ -141,6 +141,11 @@ func chatCompletion(ctx context.Context, s *Server, q *request, in *chatIn) (*ch
 			return nil, err
 		}
 	}
+	ctx, done, err := s.hold(ctx, q.token)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	turn, err := s.openAIStart(ctx, q, session, in.Model, text)
 	if err != nil {
 		return nil, err

@@ -267,6 +267,11 @@ func createResponse(ctx context.Context, s *Server, q *request, in *responseIn) 
 	if err != nil {
 		return nil, err
 	}
+	ctx, done, err := s.hold(ctx, q.token)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	if in.Previous != "" {
 		if session, err = s.afterResponse(ctx, q, in.Previous); err != nil {
 			return nil, err

@@ -200,14 +200,23 @@ func (o *operation) decode(r *http.Request, path func(name string) string, limit
 	return o.check(data)
 }
 
-// decodeBody reads the JSON object in the body.
-func (o *operation) decodeBody(r *http.Request, limit int64, input map[string]json.RawMessage) error {
+// readBody reads the body of a request.
+func readBody(r *http.Request, limit int64) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, limit))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		return problem(http.StatusRequestEntityTooLarge, codes.RequestTooLarge, "the body has more than %d bytes", limit)
+		return nil, problem(http.StatusRequestEntityTooLarge, codes.RequestTooLarge, "the body has more than %d bytes", limit)
 	}
 	if err != nil {
-		return problem(http.StatusBadRequest, codes.RequestInvalid, "the body cannot be read to its end")
+		return nil, problem(http.StatusBadRequest, codes.RequestInvalid, "the body cannot be read to its end")
+	}
+	return body, nil
+}
+
+// decodeBody reads the JSON object in the body.
+func (o *operation) decodeBody(r *http.Request, limit int64, input map[string]json.RawMessage) error {
+	body, err := readBody(r, limit)
+	if err != nil {
+		return err
 	}
 	if !o.takesBody() {
 		if len(bytes.TrimSpace(body)) > 0 {

@@ -66,6 +66,14 @@ func startTurn(ctx context.Context, s *Server, q *request, in *api.StartTurn) (s
 		return startedTurn{}, invalid("/text", "%v", err)
 	}
 	turn.Model = in.Model
+	if in.Wait == api.WaitEnd { // before the message is stored: a request that is refused stores nothing
+		held, done, err := s.hold(ctx, q.token)
+		if err != nil {
+			return startedTurn{}, err
+		}
+		defer done()
+		ctx = held
+	}
 	if err := s.store.Submit(ctx, turn); err != nil {
 		return startedTurn{}, err
 	}
@@ -141,6 +149,9 @@ func (s *Server) follow(ctx context.Context, f *followed) (*api.TurnResult, erro
 		if err != nil || result != nil {
 			return result, err
 		}
+	}
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) { // the token was revoked
+		return nil, cause
 	}
 	return nil, nil //nolint:nilnil // the server stops, or the client has left
 }

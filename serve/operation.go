@@ -19,6 +19,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/strictjson"
@@ -53,6 +54,7 @@ type request struct {
 	token *Token
 	w     http.ResponseWriter
 	r     *http.Request
+	key   belay.SubmitKey // of a request that starts a turn: see repeated
 }
 
 // action makes an operation from a function. The fields of In come from the request. The tag

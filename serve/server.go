@@ -25,6 +25,7 @@ type Store interface {
 	belay.JournalStore
 	belay.ManageStore
 	belay.RequeueStore
+	belay.KeyStore
 }
 
 // Options are the settings of a Server.

@@ -20,9 +20,9 @@ func operations() []operation {
 		action(operation{id: "abortTurn", method: "POST", path: "/v1/sessions/{session}/abort", tag: "turns", role: RoleRun, status: http.StatusAccepted, summary: "Abort the open turn of a session"}, abortTurn),
 		action(operation{id: "resumeTurn", method: "POST", path: "/v1/sessions/{session}/resume", tag: "turns", role: RoleRun, status: http.StatusAccepted, summary: "Resume a turn that is parked or was interrupted"}, resumeTurn),
 
-		writing(operation{id: "chatCompletion", method: "POST", path: pathChat, tag: "openai", role: RoleRun, summary: "Run a turn, with the Chat Completions API of OpenAI. With stream=true the response is server-sent events"}, chatCompletion),
-		writing(operation{id: "createResponse", method: "POST", path: pathResponses, tag: "openai", role: RoleRun, summary: "Run a turn, with the Responses API of OpenAI. With stream=true the response is server-sent events"}, createResponse),
-		action(operation{id: "readResponse", method: "GET", path: pathResponses + "/{response}", tag: "openai", role: RoleRead, summary: "Read a response of the Responses API, for example after its approval was decided"}, readResponse),
+		writing(operation{id: "chatCompletion", method: "POST", path: pathChat, tag: tagOpenAI, role: RoleRun, summary: "Run a turn, with the Chat Completions API of OpenAI. With stream=true the response is server-sent events"}, chatCompletion),
+		writing(operation{id: "createResponse", method: "POST", path: pathResponses, tag: tagOpenAI, role: RoleRun, summary: "Run a turn, with the Responses API of OpenAI. With stream=true the response is server-sent events"}, createResponse),
+		action(operation{id: "readResponse", method: "GET", path: pathResponses + "/{response}", tag: tagOpenAI, role: RoleRead, summary: "Read a response of the Responses API, for example after its approval was decided"}, readResponse),
 
 		action(operation{id: "listApprovals", method: "GET", path: "/v1/approvals", tag: "approvals", role: RoleRead, summary: "List approvals and questions, oldest first"}, listApprovals),
 		action(operation{id: "readApproval", method: "GET", path: "/v1/approvals/{approval}", tag: "approvals", role: RoleRead, summary: "Read an approval, with its call and what the call would do"}, readApproval),

@@ -1,6 +1,10 @@
 package serve
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/belay-run/belay/serve/api"
+)
 
 // operations returns the table of all operations.
 func operations() []operation {
@@ -29,7 +33,7 @@ func operations() []operation {
 		action(operation{id: "decideApproval", method: "POST", path: "/v1/approvals/{approval}/decision", tag: "approvals", role: RoleApprove, summary: "Approve or deny a call, or answer a question"}, decideApproval),
 
 		action(operation{id: "listRuns", method: "GET", path: "/v1/runs", tag: "runs", role: RoleRead, summary: "List the records of hook runs, the newest first"}, listRuns),
-		stream(operation{id: "runEvents", method: "GET", path: "/v1/runs/events", tag: "runs", role: RoleRead, summary: "Follow the records of hook runs"}, []string{"run"}, runEvents),
+		stream(operation{id: "runEvents", method: "GET", path: "/v1/runs/events", tag: "runs", role: RoleRead, summary: "Follow the records of hook runs"}, []string{api.EventPosition, "run"}, runEvents),
 		action(operation{id: "readRun", method: "GET", path: "/v1/sessions/{session}/runs/{run}", tag: "runs", role: RoleRead, summary: "Read the record of a hook run"}, readRun),
 		action(operation{id: "explainRun", method: "GET", path: "/v1/sessions/{session}/runs/{run}/explanation", tag: "runs", role: RoleRead, summary: "Explain a hook run: which hooks were asked, what they did, what won"}, explainRun),
 

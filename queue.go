@@ -27,6 +27,47 @@ type QueuedTurn struct {
 	Text  string    `json:"text"`
 	Parts []Part    `json:"parts,omitempty"`
 	Time  time.Time `json:"time"`
+	// Key is for messages that a client may send twice: see [KeyStore]. Defaults to none.
+	Key SubmitKey `json:"-"`
+}
+
+// SubmitKey identifies a request that submits a turn. A client that does not know whether its
+// request arrived sends the request again, with the same key.
+type SubmitKey struct {
+	// ID identifies the request among those of all clients. Without it there is no key.
+	ID string
+	// Hash is a hash of the request. It shows whether a key was used for another request.
+	Hash string
+	// After is the position of the session before the turn: see [Event.Position].
+	After string
+	// Replace lets a new submission take over a key that was used before. Defaults to false:
+	// Submit returns a [*SubmittedError].
+	Replace bool
+}
+
+// SubmittedError says that a turn with the same key was submitted before. It describes that
+// turn.
+type SubmittedError struct {
+	// Turn is the id of the queued turn. It may have begun or ended.
+	Turn    string
+	Session string
+	Key     SubmitKey
+	Time    time.Time
+}
+
+func (e *SubmittedError) Error() string {
+	return fmt.Sprintf("belay: the turn was already submitted, as %s in session %q", e.Turn, e.Session)
+}
+
+// KeyStore is a TurnStore that stores one turn for each [SubmitKey]. It keeps the keys of a
+// session until the session is deleted.
+//
+// Submit returns a [*SubmittedError], and stores nothing, if [QueuedTurn.Key] was used before.
+type KeyStore interface {
+	TurnStore
+	// Submitted returns the turn that was submitted with a key. It returns ErrNotFound if there
+	// is none.
+	Submitted(ctx context.Context, key string) (*SubmittedError, error)
 }
 
 // NewQueuedTurn makes a queued turn from a message. It returns an error for an invalid

@@ -85,9 +85,10 @@ func (c *Client) AllEvents(ctx context.Context, after string) iter.Seq2[Change, 
 	}
 }
 
-// RunEvents yields the records of hook runs from now on. If since is set, it yields the records
-// that started at this time or later first. After a lost connection it does the same with the
-// time of the last record, so a record may come twice. It ends as [Client.Events] does.
+// RunEvents yields the records of hook runs from now on. After a lost connection it continues
+// where it was. If since is set, it yields the records that started at this time or later first,
+// at most 1,000. A record that is stored at that moment may come twice. It ends as
+// [Client.Events] does.
 func (c *Client) RunEvents(ctx context.Context, in api.RunEvents, since time.Time) iter.Seq2[hook.Run, error] {
 	return func(yield func(hook.Run, error) bool) {
 		send, err := encode("GET", "/v1/runs/events", in)
@@ -99,12 +100,12 @@ func (c *Client) RunEvents(ctx context.Context, in api.RunEvents, since time.Tim
 			var runs []hook.Run
 			switch {
 			case err != nil:
-			case f.event == frameConnected && since.IsZero():
+			case f.event == frameConnected, f.event == api.EventPosition && since.IsZero():
 				continue
-			case f.event == frameConnected:
+			case f.event == api.EventPosition:
 				var list api.RunList
 				list, err = c.ListRuns(ctx, api.ListRuns{Session: in.Session, All: in.All, Since: since, Limit: mostMissedRuns})
-				runs = list.Runs
+				runs, since = list.Runs, time.Time{} // later, the id of the last record says where to continue
 				slices.Reverse(runs)
 			case f.event == api.EventMissed:
 				err = missed(f)
@@ -119,7 +120,7 @@ func (c *Client) RunEvents(ctx context.Context, in api.RunEvents, since time.Tim
 				continue
 			}
 			for i := range runs {
-				if since = runs[i].Started; !yield(runs[i], nil) {
+				if !yield(runs[i], nil) {
 					return
 				}
 			}
@@ -127,7 +128,7 @@ func (c *Client) RunEvents(ctx context.Context, in api.RunEvents, since time.Tim
 	}
 }
 
-// mostMissedRuns is how many records RunEvents lists after a lost connection.
+// mostMissedRuns is how many earlier records RunEvents lists.
 const mostMissedRuns = 1000
 
 // ends reports whether an error is the last value of a stream.

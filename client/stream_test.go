@@ -118,8 +118,8 @@ func TestStreamsGiveUp(t *testing.T) {
 	})
 }
 
-// The stream of everything begins with a snapshot. The records of hooks that were missed while
-// there was no connection are listed.
+// The stream of everything begins with a snapshot. The stream of hook runs lists earlier records
+// once, and continues after a lost connection with the id of the last record.
 //
 // SPEC V-03, V-04
 func TestOtherStreams(t *testing.T) {
@@ -139,8 +139,11 @@ func TestOtherStreams(t *testing.T) {
 			got = append(got, line)
 		}
 		run := func(id, at string) string { return `{"id":"` + id + `","started":"2026-11-18T10:00:0` + at + `Z"}` }
-		c, server := dial(t, 0, stream("event: run", "data: "+run("r1", "1"), ""), stream(""), answer{status: 200, body: `{"runs":[` + run("r3", "3") + "," + run("r2", "2") + `]}`}, over)
-		for r, err := range c.RunEvents(t.Context(), api.RunEvents{}, time.Time{}) {
+		c, server := dial(t, 0,
+			stream("id: 7", "event: position", "data: {}", ""),
+			answer{status: 200, body: `{"runs":[` + run("r2", "2") + "," + run("r1", "1") + `]}`},
+			stream("id: 7", "event: position", "data: {}", "", "id: 9", "event: run", "data: "+run("r3", "3"), ""), stream(""), over)
+		for r, err := range c.RunEvents(t.Context(), api.RunEvents{}, time.Date(2026, 11, 18, 10, 0, 1, 0, time.UTC)) {
 			if err != nil {
 				break
 			}
@@ -149,8 +152,13 @@ func TestOtherStreams(t *testing.T) {
 		if diff := cmp.Diff([]string{"5 snapshot a", "6 turn_end b", "r1", "r2", "r3"}, got); diff != "" {
 			t.Error(diff)
 		}
-		if uri := server.requests[2].uri; !strings.Contains(uri, "since=2026-11-18T10%3A00%3A01Z") {
-			t.Errorf("the missed records are asked for with %s", uri)
+		if uri := server.requests[1].uri; !strings.Contains(uri, "since=2026-11-18T10%3A00%3A01Z") {
+			t.Errorf("the earlier records are asked for with %s", uri)
+		}
+		for i, want := range map[int]string{0: "", 2: "7", 3: "9"} {
+			if last := server.requests[i].last; last != want {
+				t.Errorf("connection %d continues after %q, want %q", i, last, want)
+			}
 		}
 	})
 }

@@ -34,7 +34,13 @@ type FollowJournal interface {
 	// or another, until ctx is done. A run is yielded when it begins and again when it
 	// ends, or only once if the journal sees both at the same time. Follow ignores the
 	// filter's Limit and Newest.
+	//
+	// Each run has a Position, which is greater than those before. All processes see the same
+	// positions. Follow with Filter.After continues after a position: it misses no run, and
+	// yields none twice.
 	Follow(ctx context.Context, filter Filter) iter.Seq2[Run, error]
+	// Last returns the last position.
+	Last(ctx context.Context) (int64, error)
 }
 
 // ErrSettled reports that a run is already in another final state.
@@ -55,6 +61,9 @@ type Filter struct {
 	Newest bool
 	// Limit is the maximum number of runs. Defaults to all.
 	Limit int
+	// After makes Follow begin after a position: see [FollowJournal]. A negative value means
+	// the beginning of the journal. Defaults to 0: Follow begins with the next run.
+	After int64
 }
 
 // Match reports whether the filter selects the run.

@@ -76,6 +76,9 @@ type Run struct {
 	Contributed []Digest     `json:"contributed,omitempty"`
 	Audit       []Audit      `json:"audit,omitempty"`
 	Diagnostics []Diagnostic `json:"diagnostics,omitempty"`
+	// Position is the place of this record in the journal. Only Follow sets it: see
+	// [FollowJournal].
+	Position int64 `json:"-"`
 }
 
 // Latency is a duration that is readable in JSON, such as "1.5ms".

@@ -64,8 +64,11 @@ var LimitListener = limitListener
 
 // SetTimeouts changes how long slow clients may take. Call it before Serve.
 func (s *Server) SetTimeouts(header, body, event time.Duration) {
-	s.timeouts = timeouts{header: header, body: body, event: event}
+	s.timeouts = timeouts{header: header, body: body, event: event, ask: s.timeouts.ask}
 }
+
+// SetAskTimeout changes how long the user of an MCP client may take. Call it before Serve.
+func (s *Server) SetAskTimeout(ask time.Duration) { s.timeouts.ask = ask }
 
 // Client returns the address of the client of a request.
 func (s *Server) Client(r *http.Request) string { return s.client(r) }

@@ -55,6 +55,7 @@ const patience = 3 * time.Minute
 //	anything else      is repeated
 type model struct {
 	gate  chan struct{} // closed: "block" no longer waits
+	open  chan struct{} // each value lets one "block" go on
 	asked chan string   // gets the task of each blocked request, if it is not nil
 }
 
@@ -112,6 +113,7 @@ func (m *model) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.
 				}
 				select {
 				case <-m.gate:
+				case <-m.open:
 				case <-ctx.Done():
 					yield(belay.Chunk{}, context.Cause(ctx))
 					return
@@ -148,7 +150,7 @@ type world struct {
 // newWorld starts a server. change may change its options.
 func newWorld(t *testing.T, files map[string]string, change func(*host.Options, *serve.Options)) *world {
 	t.Helper()
-	w := &world{t: t, dir: t.TempDir(), model: &model{gate: make(chan struct{})}, secret: make(map[string]string), ended: make(chan error, 1)}
+	w := &world{t: t, dir: t.TempDir(), model: &model{gate: make(chan struct{}), open: make(chan struct{})}, secret: make(map[string]string), ended: make(chan error, 1)}
 	for name, text := range files {
 		path := filepath.Join(w.dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

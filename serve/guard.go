@@ -78,7 +78,7 @@ func (s *Server) authenticate(r *http.Request) (*Token, *Problem) {
 		p.retry = int(wait.Seconds()) + 1
 		return nil, p
 	}
-	return nil, problem(http.StatusUnauthorized, codes.AuthRequired, "the token is unknown: it may have been revoked or rotated")
+	return nil, problem(http.StatusUnauthorized, codes.AuthRequired, "the token is unknown: it may have been revoked or rotated. Ask the operator of the server for another one")
 }
 
 // client returns the address of the client.

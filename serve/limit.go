@@ -1,6 +1,8 @@
 package serve
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"sync"
 	"time"
@@ -73,7 +75,7 @@ func (u *usages) openStream(token *Token) (done func(), p *Problem) {
 	defer u.mu.Unlock()
 	one := u.of(token)
 	if one.streams >= u.streams {
-		p := problem(http.StatusTooManyRequests, codes.RequestRate, "the token %q has %d open event streams, which is the maximum: close some", token.Name, one.streams)
+		p := problem(http.StatusTooManyRequests, codes.RequestRate, "the token %q has %d open streams and requests that wait for a turn, which is the maximum: close some", token.Name, one.streams)
 		p.retry = int(retryAfter.Seconds())
 		return nil, p
 	}
@@ -83,4 +85,57 @@ func (u *usages) openStream(token *Token) (done func(), p *Problem) {
 		defer u.mu.Unlock()
 		one.streams--
 	}, nil
+}
+
+// hold counts a request that keeps its connection for as long as a turn takes. It counts as a
+// stream. The context ends when the token is revoked. Call done when the request has ended.
+func (s *Server) hold(ctx context.Context, token *Token) (held context.Context, done func(), err error) {
+	closed, p := s.usages.openStream(token)
+	if p != nil {
+		return nil, nil, p
+	}
+	held, stop := s.untilRevoked(ctx, token)
+	return held, func() { stop(); closed() }, nil
+}
+
+// untilRevoked returns a context that ends when a token is revoked or rotated. Its cause is
+// the error for the client. Call stop when the context is no longer needed.
+func (s *Server) untilRevoked(ctx context.Context, token *Token) (watched context.Context, stop func()) {
+	watched, cancel := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
+	go func() { // ends with the context
+		defer close(ended)
+		tick := time.NewTicker(s.opts.Ping)
+		defer tick.Stop()
+		for {
+			select {
+			case <-watched.Done():
+				return
+			case <-tick.C:
+			}
+			if err := s.isValid(token); err != nil {
+				cancel(err)
+				return
+			}
+		}
+	}()
+	return watched, func() { cancel(nil); <-ended }
+}
+
+// isValid returns an error if a token was revoked or rotated after it was found, or if the
+// server cannot tell.
+func (s *Server) isValid(token *Token) error {
+	if token.Hash == "" { // the user who started the process has no token
+		return nil
+	}
+	known, err := s.opts.Tokens.named(token.Name)
+	switch {
+	case errors.Is(err, ErrNoToken):
+		return problem(http.StatusUnauthorized, codes.AuthRequired, "the token %q was revoked: ask the operator of the server for another one", token.Name)
+	case err != nil:
+		return err
+	case known.Hash != token.Hash:
+		return problem(http.StatusUnauthorized, codes.AuthRequired, "the token %q was rotated: use its new secret", token.Name)
+	}
+	return nil
 }

@@ -142,6 +142,7 @@ func TestDeadlines(t *testing.T) {
 		"nothing":                                    "",
 		"a body that does not come":                  "POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\n" + token + "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
 		"a body that does not come, without a token": "POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{",
+		"a body for MCP that does not come":          "POST /mcp HTTP/1.1\r\nHost: localhost\r\n" + token + "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
 		"a body for an address that does not exist":  "POST /nothing HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{",
 		"a body for an address without a body":       "GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{",
 		"a list that is not read":                    "GET /v1/sessions/" + id + "/messages HTTP/1.1\r\nHost: localhost\r\n" + token + "\r\n",

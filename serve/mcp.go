@@ -13,21 +13,13 @@ import (
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
-	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/host"
 	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/serve/api"
 )
-
-// pathMCP is where MCP clients connect over HTTP.
-const pathMCP = "/mcp"
-
-// mcpIdle is how long a session of an MCP client lives without a request.
-const mcpIdle = time.Hour
 
 // progressPause is the least time between two notifications of progress.
 const progressPause = 100 * time.Millisecond
@@ -81,58 +73,6 @@ func (s *Server) mcpServer(ctx context.Context, token *Token) (*mcp.Server, erro
 	return server, nil
 }
 
-// mcpHandler serves MCP over streamable HTTP. It needs a token with the role run. A session
-// belongs to the token that began it.
-func (s *Server) mcpHandler() http.Handler {
-	inner := auth.RequireBearerToken(func(_ context.Context, secret string, _ *http.Request) (*auth.TokenInfo, error) {
-		token, err := s.opts.Tokens.find(secret)
-		if err == nil && token == nil {
-			err = auth.ErrInvalidToken
-		}
-		if err != nil {
-			return nil, err
-		}
-		return &auth.TokenInfo{UserID: token.Hash, Extra: map[string]any{"token": token}}, nil
-	}, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server {
-		token, _ := auth.TokenInfoFromContext(r.Context()).Extra["token"].(*Token)
-		server, err := s.mcpServer(r.Context(), token)
-		if err != nil {
-			s.log.ErrorContext(r.Context(), "cannot make the MCP server", "error", err)
-			return nil
-		}
-		return server
-	}, &mcp.StreamableHTTPOptions{
-		Logger: s.log, SessionTimeout: mcpIdle, MaxRequestBodyBytes: s.opts.MaxBody, PropagateRequestCancellation: true,
-		DisableLocalhostProtection: true, // the guard checks the Host of every request
-	}))
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		token, p := s.authenticate(r)
-		switch {
-		case p != nil:
-			p.send(w)
-			return
-		case !token.may(RoleRun):
-			problem(http.StatusForbidden, codeForbidden, "the token %q lacks the role %s", token.Name, RoleRun).send(w)
-			return
-		case s.stopping():
-			p := problem(http.StatusServiceUnavailable, codes.ServerDraining, "the server is stopping: send the request again")
-			p.retry = 2
-			p.send(w)
-			return
-		}
-		control := http.NewResponseController(w)
-		_ = control.SetWriteDeadline(time.Time{}) // a turn may take long
-		_ = control.SetReadDeadline(time.Time{})
-		if r.Method == http.MethodGet { // a stream without end, which must not keep the server from stopping
-			ctx, cancel := context.WithCancel(r.Context())
-			defer cancel()
-			defer context.AfterFunc(s.draining, cancel)()
-			r = r.WithContext(ctx)
-		}
-		inner.ServeHTTP(w, r)
-	})
-}
-
 // ServeMCP serves MCP on a pair of streams, such as standard input and output, until the client
 // closes its stream or ctx ends. It also runs turns. The client has all rights of the user who
 // started the process, and decides approvals in the name "mcp".
@@ -170,6 +110,8 @@ type mcpCall struct {
 	q     *request
 	req   *mcp.CallToolRequest
 	agent string
+	// watched ends when the token is revoked, and not when the client cancels the call.
+	watched context.Context //nolint:containedctx // it belongs to the call
 
 	speech   speech
 	progress mcpProgress
@@ -199,6 +141,9 @@ type mcpState struct {
 // run runs the turn of a call, or continues it with the answers of the user.
 func (c *mcpCall) run(ctx context.Context, in *mcpInput) (*mcp.CallToolResult, error) {
 	c.progress = mcpProgress{req: c.req}
+	watched, stop := c.s.untilRevoked(context.WithoutCancel(ctx), c.q.token)
+	defer stop()
+	c.watched = watched
 	if state := c.req.Params.RequestState; state != "" {
 		if waits, err := c.restore(ctx, state); err != nil {
 			return nil, err
@@ -282,7 +227,7 @@ func (c *mcpCall) await(ctx context.Context) error {
 		}
 	})()
 	var err error
-	c.result, err = c.s.follow(context.WithoutCancel(ctx), &followed{session: c.at.Session, queued: c.at.Queued, after: c.at.After, turn: c.at.Turn, token: c.q.token, see: func(e *belay.Event) {
+	c.result, err = c.s.follow(c.watched, &followed{session: c.at.Session, queued: c.at.Queued, after: c.at.After, turn: c.at.Turn, token: c.q.token, see: func(e *belay.Event) {
 		c.speech.see(e)
 		if e == nil {
 			return
@@ -378,11 +323,12 @@ func (c *mcpCall) inputRequired(questions []api.Approval) (*mcp.CallToolResult, 
 	return &mcp.CallToolResult{InputRequests: asks, RequestState: string(state)}, nil
 }
 
-// elicit asks the user about each approval. It reports whether all are decided.
+// elicit asks the user about each approval. It reports whether all are decided. If the user
+// does not answer in time, the approval stays open.
 func (c *mcpCall) elicit(ctx context.Context, questions []api.Approval) (bool, error) {
 	for i := range questions {
 		a := &questions[i]
-		said, err := c.req.Session.Elicit(ctx, form(a))
+		said, err := c.ask(ctx, form(a))
 		if err != nil { // the client failed: the approval stays open
 			c.s.log.WarnContext(ctx, "the client did not answer", "approval", a.ID, "error", err)
 			return false, nil
@@ -392,6 +338,16 @@ func (c *mcpCall) elicit(ctx context.Context, questions []api.Approval) (bool, e
 		}
 	}
 	return len(questions) > 0, nil
+}
+
+// ask shows a form to the user of the client. It ends when the user answers, when the time is
+// over, when the token is revoked, and when the server stops.
+func (c *mcpCall) ask(ctx context.Context, form *mcp.ElicitParams) (*mcp.ElicitResult, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.s.timeouts.ask)
+	defer cancel()
+	defer context.AfterFunc(c.watched, cancel)()
+	defer context.AfterFunc(c.s.draining, cancel)()
+	return c.req.Session.Elicit(ctx, form) //nolint:wrapcheck // the caller logs it
 }
 
 // decide takes the answer of the user. It reports false if the user has not decided. If somebody

@@ -25,6 +25,9 @@ const (
 	pathResponses = "/v1/responses"
 )
 
+// tagOpenAI is the tag of their operations.
+const tagOpenAI = "openai"
+
 // headerSession names the session of a request and of its response.
 const headerSession = "Belay-Session"
 
@@ -230,13 +233,26 @@ func (s *Server) waitsFor(ctx context.Context, session string) (text string, ids
 	return "The turn is waiting.\n\n" + strings.Join(lines, "\n") + "\n\nDecide with `belay approvals`, or with POST /v1/approvals/ID/decision. Then the turn continues by itself.", ids, nil
 }
 
-// openAIStart stores the message of a request in its session, or in a new one.
-func (s *Server) openAIStart(ctx context.Context, q *request, session, agent, text string) (startedTurn, error) {
-	started, err := s.startIn(ctx, q, session, agent, "/model", text)
-	if err == nil {
-		q.w.Header().Set(headerSession, started.Session)
+// openAIStart stores the message of a request in its session, or in a new one. begin returns the
+// session, or "". It is not called for a request that was repeated.
+func (s *Server) openAIStart(ctx context.Context, q *request, in any, agent, text string, begin func() (session string, err error)) (startedTurn, error) {
+	first, err := s.repeated(ctx, q, in)
+	if err != nil {
+		return startedTurn{}, err
 	}
-	return started, err
+	if first == nil {
+		session, err := begin()
+		if err != nil {
+			return startedTurn{}, err
+		}
+		started, err := s.startIn(ctx, q, session, agent, "/model", text)
+		if err != nil {
+			return startedTurn{}, err
+		}
+		first = &started
+	}
+	q.w.Header().Set(headerSession, first.Session)
+	return *first, nil
 }
 
 // startIn starts a turn in a session, or in a new one.
@@ -248,16 +264,23 @@ func (s *Server) startIn(ctx context.Context, q *request, session, agent, field,
 		return startedTurn{}, invalid(field, "%v: GET /v1/models lists the agents", err)
 	}
 	if s.stopping() {
-		return startTurn(ctx, s, q, &api.StartTurn{}) // refuses it
+		return s.start(ctx, q, &api.StartTurn{}) // refuses it
 	}
-	if session == "" {
-		made, err := createSession(ctx, s, q, &api.CreateSession{})
+	made := session == ""
+	if made {
+		created, err := createSession(ctx, s, q, &api.CreateSession{})
 		if err != nil {
 			return startedTurn{}, err
 		}
-		session = made.ID
+		session = created.ID
 	}
-	return startTurn(ctx, s, q, &api.StartTurn{Session: session, Text: text, Agent: agent, Wait: "none"})
+	started, err := s.start(ctx, q, &api.StartTurn{Session: session, Text: text, Agent: agent, Wait: api.WaitNone})
+	if made && err == nil && started.Session != session { // another request was faster: nobody would find the empty session
+		if gone := s.store.Delete(context.WithoutCancel(ctx), session); gone != nil {
+			s.log.WarnContext(ctx, "cannot delete the session of a repeated request", "session", session, "error", gone)
+		}
+	}
+	return started, err
 }
 
 // belayOut tells what OpenAI's forms have no field for.
@@ -278,10 +301,15 @@ func failure(r *api.TurnResult) string {
 	switch r.Reason {
 	case belay.EndAborted, belay.EndBlocked, belay.EndStuck, belay.EndError:
 		return cmp.Or(r.Why, "the turn ended: "+string(r.Reason))
+	case "": // a later turn has begun, and the store has only the end of the last one
+		return r.Why
 	default:
 		return ""
 	}
 }
+
+// unknownEnd says why the end of a turn is not known.
+const unknownEnd = "the turn did not end with an answer. A later turn has begun, so the reason is no longer stored"
 
 // interrupted is the problem of a client whose turn goes on after the server has stopped.
 func interrupted(session string) *Problem {
@@ -385,8 +413,7 @@ func (s *Server) openAIStream(ctx context.Context, q *request, leave context.Can
 				return
 			case <-ping.C:
 			}
-			known, err := s.opts.Tokens.named(q.token.Name)
-			if !o.write(": ping\n\n") || err != nil || known.Hash != q.token.Hash { // the client has left, or its token was revoked
+			if !o.write(": ping\n\n") { // the client has left
 				leave()
 				return
 			}

@@ -136,12 +136,17 @@ func chatCompletion(ctx context.Context, s *Server, q *request, in *chatIn) (*ch
 	if err != nil {
 		return nil, err
 	}
-	if session != "" {
-		if err := s.openAISession(ctx, q, session); err != nil {
-			return nil, err
-		}
+	ctx, done, err := s.hold(ctx, q.token)
+	if err != nil {
+		return nil, err
 	}
-	turn, err := s.openAIStart(ctx, q, session, in.Model, text)
+	defer done()
+	turn, err := s.openAIStart(ctx, q, in, in.Model, text, func() (string, error) {
+		if session == "" {
+			return "", nil
+		}
+		return session, s.openAISession(ctx, q, session)
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -267,17 +268,22 @@ func createResponse(ctx context.Context, s *Server, q *request, in *responseIn) 
 	if err != nil {
 		return nil, err
 	}
-	if in.Previous != "" {
-		if session, err = s.afterResponse(ctx, q, in.Previous); err != nil {
-			return nil, err
-		}
+	ctx, done, err := s.hold(ctx, q.token)
+	if err != nil {
+		return nil, err
 	}
-	if session != "" {
-		if err := s.openAISession(ctx, q, session); err != nil {
-			return nil, err
+	defer done()
+	turn, err := s.openAIStart(ctx, q, in, in.Model, text, func() (string, error) {
+		if in.Previous != "" {
+			if session, err = s.afterResponse(ctx, q, in.Previous); err != nil {
+				return "", err
+			}
 		}
-	}
-	turn, err := s.openAIStart(ctx, q, session, in.Model, text)
+		if session == "" {
+			return "", nil
+		}
+		return session, s.openAISession(ctx, q, session)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -321,7 +327,13 @@ type foundTurn struct {
 	later  bool  // a later turn has begun
 	texts  []string
 	result api.TurnResult
+	// answered says that the last message of the turn is an answer of the model.
+	answered bool
 }
+
+// answers reports whether a message ends a turn that ended well: it is of the model, and has no
+// calls whose results are missing.
+func answers(m *belay.Message) bool { return m.Role == belay.RoleAssistant && len(m.Calls()) == 0 }
 
 // findTurn reads the turn of a response.
 func (s *Server) findTurn(ctx context.Context, q *request, field, text string) (responseID, foundTurn, error) {
@@ -331,7 +343,10 @@ func (s *Server) findTurn(ctx context.Context, q *request, field, text string) (
 		return id, f, err
 	}
 	if f.info, err = s.session(ctx, q, id.session); err != nil {
-		return id, f, notFound("response", text)
+		if p, ok := errors.AsType[*Problem](err); ok && p.Status == http.StatusNotFound {
+			err = notFound("response", text)
+		}
+		return id, f, err
 	}
 	for m, err := range s.store.Read(ctx, f.info.ID, id.after) {
 		if err != nil {
@@ -346,6 +361,7 @@ func (s *Server) findTurn(ctx context.Context, q *request, field, text string) (
 			f.later = true
 			continue
 		}
+		f.answered = answers(m)
 		if f.last = m.Seq; m.Role == belay.RoleAssistant {
 			if said := m.Text(); said != "" {
 				f.texts = append(f.texts, said)
@@ -396,8 +412,14 @@ func readResponse(ctx context.Context, s *Server, q *request, in *readResponseIn
 		out.Created = f.info.Changed.Unix()
 	}
 	p := speech{steps: f.texts}
+	waits := false
+	if f.turn == "" {
+		if waits, err = s.isQueued(ctx, f.info.ID, "turn-"+id.queued); err != nil {
+			return nil, err
+		}
+	}
 	switch {
-	case f.turn == "" && !s.isOver(ctx, f.info.ID, "turn-"+id.queued):
+	case waits:
 		out.Status = "queued"
 		return out, nil
 	case f.turn == "": // a hook blocked its message
@@ -409,6 +431,8 @@ func readResponse(ctx context.Context, s *Server, q *request, in *readResponseIn
 		f.result.Reason = belay.EndParked
 	case state.Turn != nil && state.Turn.ID == f.turn:
 		return out, nil
+	case f.later && !f.answered:
+		f.result.Why = unknownEnd
 	case !f.later && state.Turn == nil:
 		if f.result.Reason = state.Last; state.Ending != nil {
 			f.result.By, f.result.Why = state.Ending.By, q.token.why(state.Last, state.Ending.Why)

@@ -19,6 +19,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/strictjson"
@@ -54,6 +55,7 @@ type request struct {
 	token *Token
 	w     http.ResponseWriter
 	r     *http.Request
+	key   belay.SubmitKey // of a request that starts a turn: see repeated
 }
 
 // action makes an operation from a function. The fields of In come from the request. The tag
@@ -201,14 +203,23 @@ func (o *operation) decode(r *http.Request, path func(name string) string, limit
 	return o.check(data)
 }
 
-// decodeBody reads the JSON object in the body.
-func (o *operation) decodeBody(r *http.Request, limit int64, input map[string]json.RawMessage) error {
+// readBody reads the body of a request.
+func readBody(r *http.Request, limit int64) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, limit))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		return problem(http.StatusRequestEntityTooLarge, codes.RequestTooLarge, "the body has more than %d bytes", limit)
+		return nil, problem(http.StatusRequestEntityTooLarge, codes.RequestTooLarge, "the body has more than %d bytes", limit)
 	}
 	if err != nil {
-		return problem(http.StatusBadRequest, codes.RequestInvalid, "the body cannot be read to its end")
+		return nil, problem(http.StatusBadRequest, codes.RequestInvalid, "the body cannot be read to its end")
+	}
+	return body, nil
+}
+
+// decodeBody reads the JSON object in the body.
+func (o *operation) decodeBody(r *http.Request, limit int64, input map[string]json.RawMessage) error {
+	body, err := readBody(r, limit)
+	if err != nil {
+		return err
 	}
 	if !o.takesBody() {
 		if len(bytes.TrimSpace(body)) > 0 {

@@ -1,9 +1,12 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/belay-run/belay/hook"
@@ -99,8 +102,22 @@ func runEvents(ctx context.Context, s *Server, q *request, in *api.RunEvents) er
 	if err != nil {
 		return err
 	}
+	after := cmp.Or(q.r.Header.Get("Last-Event-ID"), in.After)
+	at, err := strconv.ParseInt(cmp.Or(after, "0"), 10, 64)
+	if err != nil || at < 0 {
+		return problem(http.StatusBadRequest, codes.CursorInvalid, "the id %.80q is invalid: use the id of an event of this stream", after)
+	}
+	if after == "" {
+		if at, err = journal.Last(ctx); err != nil {
+			return err
+		}
+	}
 	return s.streamEvents(ctx, q, in.Session, func(ctx context.Context, send func(frame) bool) error {
-		for r, err := range journal.Follow(ctx, hook.Filter{Session: in.Session}) {
+		// A client that loses the connection before the first record must know where to continue.
+		if !send(frame{id: strconv.FormatInt(at, 10), event: api.EventPosition, data: struct{}{}}) {
+			return nil
+		}
+		for r, err := range journal.Follow(ctx, hook.Filter{Session: in.Session, After: cmp.Or(at, -1)}) {
 			if err != nil {
 				return err
 			}
@@ -108,7 +125,7 @@ func runEvents(ctx context.Context, s *Server, q *request, in *api.RunEvents) er
 			if err != nil {
 				return err
 			}
-			if ok && shown(&r, in.All) && !send(frame{event: "run", data: q.token.run(r)}) {
+			if ok && shown(&r, in.All) && !send(frame{id: strconv.FormatInt(r.Position, 10), event: "run", data: q.token.run(r)}) {
 				return nil
 			}
 		}

@@ -26,6 +26,7 @@ type Store interface {
 	belay.JournalStore
 	belay.ManageStore
 	belay.RequeueStore
+	belay.KeyStore
 }
 
 // Options are the settings of a Server.
@@ -48,7 +49,9 @@ type Options struct {
 	Connections int
 	// Rate is how many requests a token may send in a second, on average. Defaults to 500.
 	Rate float64
-	// Streams is how many event streams a token may have open. Defaults to 2000.
+	// Streams is how many event streams a token may have open. A request that waits for the end
+	// of a turn counts too. It is also the maximum number of MCP sessions of a token. Defaults
+	// to 2000.
 	Streams int
 	// Grace is how long a turn may take to finish its current step when the server stops.
 	// Defaults to 30 seconds.
@@ -73,6 +76,7 @@ type Server struct {
 	feed    *feed
 	failed  *failedLogins
 	usages  *usages
+	mcp     *mcpSessions
 
 	audiences audiences
 	timeouts  timeouts
@@ -97,7 +101,7 @@ func New(h *host.Host, opts *Options) (*Server, error) {
 	s.opts.Connections = cmp.Or(s.opts.Connections, 4096)
 	s.opts.Rate = cmp.Or(s.opts.Rate, 500)
 	s.opts.Streams = cmp.Or(s.opts.Streams, 2000)
-	s.usages = newUsages(s.opts.Rate, s.opts.Streams)
+	s.usages, s.mcp = newUsages(s.opts.Rate, s.opts.Streams), newMCPSessions(s.opts.Streams)
 	s.opts.Grace = cmp.Or(s.opts.Grace, 30*time.Second)
 	s.opts.Ping = cmp.Or(s.opts.Ping, 15*time.Second)
 	if s.log = s.opts.Logger; s.log == nil {
@@ -265,9 +269,12 @@ type timeouts struct {
 	// event is how long a client may take to read an event, or each partSize bytes of it. A
 	// client that takes longer is disconnected. It can continue with the last id that it has.
 	event time.Duration
+	// ask is how long the user of an MCP client may take to fill in a form. Then the turn stays
+	// parked, and the approval can be decided elsewhere.
+	ask time.Duration
 }
 
-var defaultTimeouts = timeouts{header: 10 * time.Second, body: 30 * time.Second, event: 10 * time.Second}
+var defaultTimeouts = timeouts{header: 10 * time.Second, body: 30 * time.Second, event: 10 * time.Second, ask: 10 * time.Minute}
 
 func (s *Server) sendJSON(w http.ResponseWriter, status int, value any) {
 	w.Header().Set("Content-Type", "application/json")
@@ -360,6 +367,9 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	}
 	if errors.Is(err, http.ErrServerClosed) {
 		err = nil
+	}
+	if ended := s.mcp.end(); ended != nil {
+		s.log.DebugContext(ctx, "an MCP session ended with an error", "error", ended)
 	}
 	if worked != nil {
 		err = errors.Join(err, <-worked)

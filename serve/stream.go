@@ -99,12 +99,9 @@ func (s *Server) produce(ctx context.Context, q *request, produce func(ctx conte
 // maySee returns an error if the token of a stream was revoked or rotated, or if it may no
 // longer see the session of the stream: somebody can change the labels of a session.
 func (s *Server) maySee(ctx context.Context, q *request, session string) error {
-	known, err := s.opts.Tokens.named(q.token.Name)
-	if err != nil || known.Hash != q.token.Hash {
-		return problem(http.StatusUnauthorized, codes.AuthRequired, "the token was revoked or rotated")
-	}
-	if session == "" || !q.token.isTenant() {
-		return nil
+	err := s.isValid(q.token)
+	if err != nil || session == "" || !q.token.isTenant() {
+		return err
 	}
 	_, err = s.session(ctx, q, session)
 	return err

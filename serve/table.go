@@ -1,6 +1,10 @@
 package serve
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/belay-run/belay/serve/api"
+)
 
 // operations returns the table of all operations.
 func operations() []operation {
@@ -22,16 +26,16 @@ func operations() []operation {
 		action(operation{id: "listTurns", method: "GET", path: "/v1/sessions/{session}/turns", tag: "turns", role: RoleRead, summary: "List the turns of a session, the newest first"}, listTurns),
 		action(operation{id: "readTimeline", method: "GET", path: "/v1/sessions/{session}/turns/{turn}/timeline", tag: "turns", role: RoleRead, summary: "Show everything that happened in a turn on one axis of time: model calls, tool calls, hook runs, approvals, subagents"}, readTimeline),
 
-		writing(operation{id: "chatCompletion", method: "POST", path: pathChat, tag: "openai", role: RoleRun, summary: "Run a turn, with the Chat Completions API of OpenAI. With stream=true the response is server-sent events"}, chatCompletion),
-		writing(operation{id: "createResponse", method: "POST", path: pathResponses, tag: "openai", role: RoleRun, summary: "Run a turn, with the Responses API of OpenAI. With stream=true the response is server-sent events"}, createResponse),
-		action(operation{id: "readResponse", method: "GET", path: pathResponses + "/{response}", tag: "openai", role: RoleRead, summary: "Read a response of the Responses API, for example after its approval was decided"}, readResponse),
+		writing(operation{id: "chatCompletion", method: "POST", path: pathChat, tag: tagOpenAI, role: RoleRun, summary: "Run a turn, with the Chat Completions API of OpenAI. With stream=true the response is server-sent events"}, chatCompletion),
+		writing(operation{id: "createResponse", method: "POST", path: pathResponses, tag: tagOpenAI, role: RoleRun, summary: "Run a turn, with the Responses API of OpenAI. With stream=true the response is server-sent events"}, createResponse),
+		action(operation{id: "readResponse", method: "GET", path: pathResponses + "/{response}", tag: tagOpenAI, role: RoleRead, summary: "Read a response of the Responses API, for example after its approval was decided"}, readResponse),
 
 		action(operation{id: "listApprovals", method: "GET", path: "/v1/approvals", tag: "approvals", role: RoleRead, summary: "List approvals and questions, oldest first"}, inbox),
 		action(operation{id: "readApproval", method: "GET", path: "/v1/approvals/{approval}", tag: "approvals", role: RoleRead, summary: "Read an approval, with its call and what the call would do"}, describedApproval),
 		action(operation{id: "decideApproval", method: "POST", path: "/v1/approvals/{approval}/decision", tag: "approvals", role: RoleApprove, summary: "Approve or deny a call, or answer a question"}, decideApproval),
 
 		action(operation{id: "listRuns", method: "GET", path: "/v1/runs", tag: "runs", role: RoleRead, summary: "List the records of hook runs, the newest first"}, listRuns),
-		stream(operation{id: "runEvents", method: "GET", path: "/v1/runs/events", tag: "runs", role: RoleRead, summary: "Follow the records of hook runs"}, []string{"run"}, runEvents),
+		stream(operation{id: "runEvents", method: "GET", path: "/v1/runs/events", tag: "runs", role: RoleRead, summary: "Follow the records of hook runs"}, []string{api.EventPosition, "run"}, runEvents),
 		action(operation{id: "readRun", method: "GET", path: "/v1/sessions/{session}/runs/{run}", tag: "runs", role: RoleRead, summary: "Read the record of a hook run"}, readRun),
 		action(operation{id: "explainRun", method: "GET", path: "/v1/sessions/{session}/runs/{run}/explanation", tag: "runs", role: RoleRead, summary: "Explain a hook run: which hooks were asked, what they did, what won"}, explainRun),
 

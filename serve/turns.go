@@ -34,6 +34,34 @@ func (t startedTurn) httpStatus() int {
 }
 
 func startTurn(ctx context.Context, s *Server, q *request, in *api.StartTurn) (startedTurn, error) {
+	if in.Wait == api.WaitEnd { // before the message is stored: a request that is refused stores nothing
+		held, done, err := s.hold(ctx, q.token)
+		if err != nil {
+			return startedTurn{}, err
+		}
+		defer done()
+		ctx = held
+	}
+	first, err := s.repeated(ctx, q, in)
+	if err != nil {
+		return startedTurn{}, err
+	}
+	if first == nil {
+		started, err := s.start(ctx, q, in)
+		if err != nil {
+			return startedTurn{}, err
+		}
+		first = &started
+	}
+	if in.Wait == api.WaitEnd {
+		_ = http.NewResponseController(q.w).SetWriteDeadline(time.Time{}) // the turn may take long
+		first.Result, err = s.follow(ctx, first.followed(nil))
+	}
+	return *first, err
+}
+
+// start queues a turn. It does not wait for the turn.
+func (s *Server) start(ctx context.Context, q *request, in *api.StartTurn) (startedTurn, error) {
 	if s.stopping() {
 		p := problem(http.StatusServiceUnavailable, codes.ServerDraining, "the server is stopping: send the request again")
 		p.retry = 2
@@ -70,18 +98,16 @@ func startTurn(ctx context.Context, s *Server, q *request, in *api.StartTurn) (s
 		return startedTurn{}, invalid("/text", "%v", err)
 	}
 	turn.Model = in.Model
-	if err := s.store.Submit(ctx, turn); err != nil {
+	if first, err := s.submit(ctx, q, turn, info.Position()); err != nil {
 		return startedTurn{}, err
+	} else if first != nil {
+		return *first, nil
 	}
 	out := startedTurn{StartedTurn: api.StartedTurn{ID: turn.ID, Session: info.ID, Agent: agent, After: info.Position()}, token: q.token}
 	if open := info.State.Turn; open != nil {
 		out.open = open.ID
 	}
-	if in.Wait == api.WaitEnd {
-		_ = http.NewResponseController(q.w).SetWriteDeadline(time.Time{}) // the turn may take long
-		out.Result, err = s.follow(ctx, out.followed(nil))
-	}
-	return out, err
+	return out, nil
 }
 
 // followed is a queued turn that a client waits for.
@@ -146,6 +172,9 @@ func (s *Server) follow(ctx context.Context, f *followed) (*api.TurnResult, erro
 			return result, err
 		}
 	}
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) { // the token was revoked
+		return nil, cause
+	}
 	return nil, nil //nolint:nilnil // the server stops, or the client has left
 }
 
@@ -166,6 +195,7 @@ type awaited struct {
 	after           int64           // the number of the last message when it was queued
 	turn            string          // the id of the turn; empty until it has begun
 	earlier         map[string]bool // turns that began before it and have not ended
+	answered        bool            // the last stored message of the turn is an answer of the model
 	result          api.TurnResult
 }
 
@@ -176,6 +206,7 @@ func (w *awaited) see(ctx context.Context, e *belay.Event) (*api.TurnResult, err
 		return w.started(ctx, e)
 	case belay.EventModelResponse:
 		if m := e.Message; w.turn != "" && e.Turn == w.turn && m != nil {
+			w.answered = answers(m)
 			w.result.Text = cmp.Or(m.Text(), w.result.Text)
 			if m.Usage != nil {
 				w.result.Usage = addUsage(w.result.Usage, *m.Usage)
@@ -196,6 +227,9 @@ func (w *awaited) started(ctx context.Context, e *belay.Event) (*api.TurnResult,
 		w.turn, w.result.Turn = e.Turn, e.Turn
 		return nil, nil //nolint:nilnil // see above
 	case w.turn != "" && e.Turn != w.turn: // a later turn has begun
+		if !w.answered {
+			w.result.Why = unknownEnd
+		}
 		return &w.result, nil
 	}
 	w.earlier[e.Turn] = true
@@ -236,8 +270,7 @@ func (w *awaited) ended(ctx context.Context, e *belay.Event) (*api.TurnResult, e
 // blocked reports whether a hook has blocked the turn before its message was stored: it is no
 // longer queued, and the session has no message of it after the given number.
 func (w *awaited) blocked(ctx context.Context, after int64) (bool, error) {
-	waiting, err := w.s.store.Queued(ctx, w.session)
-	if err != nil || slices.ContainsFunc(waiting, func(t belay.QueuedTurn) bool { return t.ID == w.queued }) {
+	if waits, err := w.s.isQueued(ctx, w.session, w.queued); err != nil || waits {
 		return false, err
 	}
 	for m, err := range w.s.store.Read(ctx, w.session, after) {
@@ -346,8 +379,8 @@ func (t *Token) by() string {
 	return "token " + t.Name
 }
 
-// isOver reports whether a queued turn is no longer queued.
-func (s *Server) isOver(ctx context.Context, session, queued string) bool {
+// isQueued reports whether a turn has not begun.
+func (s *Server) isQueued(ctx context.Context, session, turn string) (bool, error) {
 	waiting, err := s.store.Queued(ctx, session)
-	return err == nil && !slices.ContainsFunc(waiting, func(t belay.QueuedTurn) bool { return t.ID == queued })
+	return slices.ContainsFunc(waiting, func(t belay.QueuedTurn) bool { return t.ID == turn }), err
 }

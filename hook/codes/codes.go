@@ -134,7 +134,7 @@ var table = []Info{
 	{RequestHost, LevelError, "The Host header has a name that the server does not have.", "Add the name with --host or serve.hosts."},
 	{RequestCrossOrigin, LevelError, "A page of another site sent the request.", "Send it from a program, or from a page of this server."},
 	{RequestMethod, LevelError, "The address does not allow this method.", "Use one of the methods in the header Allow; /v1/docs lists the operations."},
-	{RequestRate, LevelError, "The token sends too many requests, or has too many open event streams.", "Wait for the seconds in Retry-After, close streams, or raise serve.rate or serve.streams."},
+	{RequestRate, LevelError, "The token sends too many requests, or has too many open streams and requests that wait for a turn.", "Wait for the seconds in Retry-After, close streams, or raise serve.rate or serve.streams."},
 	{CursorInvalid, LevelError, "The cursor or the position is invalid.", "Use the value that an earlier response had."},
 	{AuthRequired, LevelError, "The request has no valid token.", "Send the header Authorization: Bearer TOKEN; `belay token create` makes a token."},
 	{AuthForbidden, LevelError, "The token lacks the role that the operation needs.", "Use a token with this role; `belay token list` shows the roles."},

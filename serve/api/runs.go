@@ -25,8 +25,12 @@ type RunList struct {
 	Runs []hook.Run `json:"runs"`
 }
 
+// EventPosition is the first event of runEvents. It has only an id: where to continue.
+const EventPosition = "position"
+
 // RunEvents is the input of runEvents.
 type RunEvents struct {
+	After   string `json:"after,omitempty" in:"query" pattern:"^[0-9]{0,18}$" jsonschema:"the id of the last event that you have; by default only new records are sent. The header Last-Event-ID wins"`
 	Session string `json:"session,omitempty" in:"query" jsonschema:"only of this session"`
 	All     bool   `json:"all,omitempty" in:"query" jsonschema:"also records that are only for debugging or for the journal"`
 }

@@ -70,11 +70,22 @@ func (j *journal) Follow(ctx context.Context, filter hook.Filter) iter.Seq2[hook
 	}
 }
 
+// Last returns the last position in the journal.
+func (j *journal) Last(ctx context.Context) (int64, error) {
+	s := (*Store)(j)
+	last, err := s.lastNumber(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("read the last position: %w", s.explain(record.Cause(ctx, err)))
+	}
+	return last, nil
+}
+
 func (s *Store) follow(ctx context.Context, filter hook.Filter, yield func(hook.Run) bool) error {
 	seen, err := s.lastNumber(ctx)
 	if err != nil {
 		return err
 	}
+	seen = record.FollowStart(&filter, seen)
 	for {
 		stirred := s.stirred.wait() // subscribe before reading, so that no run is missed
 		last, err := s.lastNumber(ctx)
@@ -88,7 +99,7 @@ func (s *Store) follow(ctx context.Context, filter hook.Filter, yield func(hook.
 		}
 		for seen < last {
 			until := min(last, seen+record.RunPage)
-			if more, err := record.Followed(ctx, s.read, filter, seen, until, yield); err != nil || !more {
+			if more, err := record.Followed(ctx, s.bind(s.db), s.read, filter, seen, until, yield); err != nil || !more {
 				return err
 			}
 			seen = until

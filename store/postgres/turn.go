@@ -23,12 +23,23 @@ func (s *Store) Submit(ctx context.Context, turn belay.QueuedTurn) error {
 	if !storable(turn.Session) {
 		return fmt.Errorf("submit to session %q: the session id is invalid: %w", turn.Session, errUnstorable)
 	}
-	err := s.submit(ctx, func(ctx context.Context, w *writing) error { return record.Submit(ctx, w.Queries, &turn, s.now()) })
+	err := s.submit(ctx, func(ctx context.Context, w *writing) error {
+		return record.Submit(ctx, w.pipe, w.Queries, &turn, s.now())
+	})
 	if err != nil {
 		return fmt.Errorf("submit to session %q: %w", turn.Session, err)
 	}
 	s.ring(ctx, turnChannel, "")
 	return nil
+}
+
+// Submitted returns the turn that was submitted with a key.
+func (s *Store) Submitted(ctx context.Context, key string) (*belay.SubmittedError, error) {
+	first, err := record.Submitted(ctx, s.bind(s.db), key)
+	if err != nil {
+		return nil, fmt.Errorf("read a submitted turn: %w", s.explain(record.Cause(ctx, err)))
+	}
+	return first, nil
 }
 
 // Queued returns the turns of a session that have not begun, oldest first.
@@ -355,4 +366,7 @@ func (s *Store) watchedRow(ctx context.Context, session string, said *time.Time)
 	return s.read.SessionRow(ctx, session)
 }
 
-var _ belay.RequeueStore = (*Store)(nil)
+var (
+	_ belay.RequeueStore = (*Store)(nil)
+	_ belay.KeyStore     = (*Store)(nil)
+)

@@ -23,11 +23,22 @@ func (j *journal) Follow(ctx context.Context, filter hook.Filter) iter.Seq2[hook
 	}
 }
 
+// Last returns the last position in the journal.
+func (j *journal) Last(ctx context.Context) (int64, error) {
+	s := (*Store)(j)
+	last, err := s.read.Counter(ctx, "run")
+	if err != nil {
+		return 0, fmt.Errorf("read the last position: %w", s.explain(record.Cause(ctx, err)))
+	}
+	return last, nil
+}
+
 func (s *Store) follow(ctx context.Context, filter hook.Filter, yield func(hook.Run) bool) error {
 	seen, err := s.read.Counter(ctx, "run")
 	if err != nil {
 		return record.Cause(ctx, err)
 	}
+	seen = record.FollowStart(&filter, seen)
 	for {
 		stirred := s.stirred.wait() // subscribe before reading, so that no run is missed
 		last, err := s.read.Counter(ctx, "run")
@@ -36,7 +47,7 @@ func (s *Store) follow(ctx context.Context, filter hook.Filter, yield func(hook.
 		}
 		if last > seen {
 			until := min(last, seen+record.RunPage)
-			if more, err := record.Followed(ctx, s.read, filter, seen, until, yield); err != nil || !more {
+			if more, err := record.Followed(ctx, s.reader, s.read, filter, seen, until, yield); err != nil || !more {
 				return err
 			}
 			seen = until

@@ -13,12 +13,23 @@ import (
 
 // Submit stores a queued turn and makes its session due.
 func (s *Store) Submit(ctx context.Context, turn belay.QueuedTurn) error {
-	err := s.submit(ctx, func(ctx context.Context, w *writing) error { return record.Submit(ctx, w.Queries, &turn, s.now()) })
+	err := s.submit(ctx, func(ctx context.Context, w *writing) error {
+		return record.Submit(ctx, w.tx, w.Queries, &turn, s.now())
+	})
 	if err != nil {
 		return fmt.Errorf("submit to session %q: %w", turn.Session, err)
 	}
 	s.due.broadcast()
 	return nil
+}
+
+// Submitted returns the turn that was submitted with a key.
+func (s *Store) Submitted(ctx context.Context, key string) (*belay.SubmittedError, error) {
+	first, err := record.Submitted(ctx, s.reader, key)
+	if err != nil {
+		return nil, fmt.Errorf("read a submitted turn: %w", s.explain(record.Cause(ctx, err)))
+	}
+	return first, nil
 }
 
 // Queued returns the turns of a session that have not begun, oldest first.
@@ -200,4 +211,7 @@ func (s *Store) await(ctx context.Context, signal <-chan struct{}, atMost time.D
 	return nil
 }
 
-var _ belay.RequeueStore = (*Store)(nil)
+var (
+	_ belay.RequeueStore = (*Store)(nil)
+	_ belay.KeyStore     = (*Store)(nil)
+)

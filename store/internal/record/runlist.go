@@ -190,11 +190,26 @@ func (s *runStream) before(r *placedRun, edge place) bool {
 	return r.compare(edge) <= 0
 }
 
+// FollowStart returns the position after which a follower begins. last is the last position in
+// the journal. A later position is from a journal that was replaced by an older copy.
+func FollowStart(filter *hook.Filter, last int64) int64 {
+	if filter.After = min(filter.After, last); filter.After == 0 {
+		return last
+	}
+	return max(filter.After, 0)
+}
+
 // Followed yields the runs of the rows that were stored or replaced after the first position
 // and up to the second, in this order. It yields all runs of a folded row, also those with a
-// higher position. It returns false if the caller wants no more.
-func Followed(ctx context.Context, q *table.Queries, filter hook.Filter, after, until int64, yield func(hook.Run) bool) (bool, error) {
+// higher position. It yields no run up to Filter.After. It returns false if the caller wants no
+// more.
+func Followed(ctx context.Context, db Database, q *table.Queries, filter hook.Filter, after, until int64, yield func(hook.Run) bool) (bool, error) {
 	rows, err := q.RunsChanged(ctx, table.RunsChangedParams{After: after, Until: until})
+	if err == nil && filter.After > 0 && after == filter.After { // the follower may have seen the first runs of a folded row
+		var begun []table.Run
+		begun, err = Collect(ctx, db, "SELECT "+RunColumns+" FROM runs WHERE seq <= ? AND more > 0 ORDER BY seq DESC LIMIT 1", []any{after}, scanRun)
+		rows = append(rows, begun...)
+	}
 	if err != nil {
 		return false, Cause(ctx, err)
 	}
@@ -209,6 +224,9 @@ func Followed(ctx context.Context, q *table.Queries, filter hook.Filter, after, 
 			return false, context.Cause(ctx)
 		}
 		for _, r := range runs {
+			if r.run.Position = max(r.seq, rows[i].Changed); r.run.Position <= filter.After {
+				continue
+			}
 			if filter.Match(r.run) && !yield(r.run) {
 				return false, nil
 			}

@@ -12,13 +12,18 @@ import (
 )
 
 // Submit stores a queued turn and makes its session due.
-func Submit(ctx context.Context, q *table.Queries, turn *belay.QueuedTurn, now time.Time) error {
+func Submit(ctx context.Context, db Database, q *table.Queries, turn *belay.QueuedTurn, now time.Time) error {
 	body, err := encode(turn)
 	if err != nil {
 		return err
 	}
 	if err := q.EnsureSession(ctx, table.EnsureSessionParams{ID: turn.Session, Now: Nanos(now)}); err != nil {
 		return err
+	}
+	if turn.Key.ID != "" {
+		if err := takeTurnKey(ctx, db, turn, now); err != nil {
+			return err
+		}
 	}
 	// Concurrent submissions to one session wait here, so that each turn gets its own
 	// number.
@@ -27,6 +32,41 @@ func Submit(ctx context.Context, q *table.Queries, turn *belay.QueuedTurn, now t
 		return err
 	}
 	return q.AddQueuedTurn(ctx, table.AddQueuedTurnParams{ID: turn.ID, Session: turn.Session, Number: number, Agent: turn.Agent, Model: turn.Model, Body: body})
+}
+
+// takeTurnKey stores the key of a turn. It returns a *belay.SubmittedError if the key is taken.
+func takeTurnKey(ctx context.Context, db Database, turn *belay.QueuedTurn, now time.Time) error {
+	taken := "NOTHING"
+	if turn.Key.Replace {
+		taken = "UPDATE SET session = excluded.session, turn = excluded.turn, hash = excluded.hash, position = excluded.position, created = excluded.created"
+	}
+	stored, err := Collect(ctx, db, "INSERT INTO turn_keys (id, session, turn, hash, position, created) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO "+taken+" RETURNING id",
+		[]any{turn.Key.ID, turn.Session, turn.ID, turn.Key.Hash, turn.Key.After, Nanos(now)}, func(rows *sql.Rows, id *string) error { return rows.Scan(id) })
+	if err != nil || len(stored) > 0 {
+		return err
+	}
+	first, err := Submitted(ctx, db, turn.Key.ID)
+	if err != nil {
+		return err
+	}
+	return first
+}
+
+// Submitted reads the turn that was submitted with a key.
+func Submitted(ctx context.Context, db Database, key string) (*belay.SubmittedError, error) {
+	found, err := Collect(ctx, db, "SELECT session, turn, hash, position, created FROM turn_keys WHERE id = ?", []any{key}, func(rows *sql.Rows, s *belay.SubmittedError) error {
+		var created int64
+		err := rows.Scan(&s.Session, &s.Turn, &s.Key.Hash, &s.Key.After, &created)
+		s.Key.ID, s.Time = key, time.Unix(0, created)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, belay.ErrNotFound
+	}
+	return &found[0], nil
 }
 
 // Requeue makes the turn of an existing session due, and stores who asked to abort which turn.

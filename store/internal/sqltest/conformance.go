@@ -58,6 +58,7 @@ func (b *Backend) Turns(t *testing.T) {
 	t.Helper()
 	storetest.TestTurns(t, func(t testing.TB) belay.TurnStore { return b.Open(t, nil) })
 	storetest.TestRequeue(t, func(t testing.TB) belay.RequeueStore { return b.Open(t, nil).(belay.RequeueStore) })
+	storetest.TestKeys(t, func(t testing.TB) belay.KeyStore { return b.Open(t, nil).(belay.KeyStore) })
 	storetest.TestTurnsOfTheGone(t, func(t testing.TB) belay.TurnStore { return b.Open(t, nil) }, func(t testing.TB, s belay.TurnStore) belay.TurnStore {
 		if err := s.(Store).Close(); err != nil {
 			t.Error(err)

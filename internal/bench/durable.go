@@ -125,7 +125,7 @@ func newReplay(from, to string) (*replay, error) {
 	if _, err := r.insert["sessions"].ExecContext(ctx, r.rows["sessions"][0]...); err != nil {
 		return nil, errors.Join(fmt.Errorf("replay sessions: %w", err), r.Close())
 	}
-	r.update, err = r.PrepareContext(ctx, "UPDATE sessions SET last = last + 1, changed = ?, state = ? WHERE id = ? AND epoch = ?")
+	r.update, err = r.PrepareContext(ctx, "UPDATE sessions SET last = last + 1, changed = ?, turn_state = ?, state = ? WHERE id = ? AND epoch = ?")
 	return r, err
 }
 
@@ -213,10 +213,19 @@ func (r *replay) turns(n int) {
 				r.exec(tx, r.insert["runs"], run)
 			}
 			s := r.rows["sessions"][0]
-			r.exec(tx, r.update, []any{time.Now().UnixNano(), s[10], s[0], s[1]})
+			r.exec(tx, r.update, []any{time.Now().UnixNano(), turnState(i), s[10], s[0], s[1]})
 			must(tx.Commit())
 		}
 	}
+}
+
+// turnState returns the column turn_state after a commit of a turn. The turn is open until
+// its last commit. An index has the sessions with an open turn, so the floor must set it too.
+func turnState(commit int) string {
+	if commit < 3 {
+		return "open"
+	}
+	return ""
 }
 
 func (r *replay) exec(tx *sql.Tx, stmt *sql.Stmt, args []any) {

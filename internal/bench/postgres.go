@@ -247,7 +247,7 @@ func (r *bareServer) turns(n int) {
 				run[0], run[1] = int64(r.turn*len(runs)+k), fmt.Sprint("run-", r.turn, "-", k)
 				exec(r.insert["runs"], run...)
 			}
-			exec("UPDATE sessions SET last = last + 1, changed = $1, state = $2 WHERE id = $3 AND epoch = $4", time.Now().UnixNano(), session[10], session[0], session[1])
+			exec("UPDATE sessions SET last = last + 1, changed = $1, turn_state = $2, state = $3 WHERE id = $4 AND epoch = $5", time.Now().UnixNano(), turnState(i), session[10], session[0], session[1])
 			must(tx.Commit(ctx))
 		}
 	}

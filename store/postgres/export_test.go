@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"io/fs"
 	"maps"
 	"slices"
@@ -190,4 +192,31 @@ func (s *Store) KnownClaims() []string {
 	s.claims.mu.Lock()
 	defer s.claims.mu.Unlock()
 	return slices.Collect(maps.Keys(s.claims.known))
+}
+
+// SessionsPlan returns the plan for a listing of sessions.
+func (s *Store) SessionsPlan(ctx context.Context, filter belay.SessionFilter) (string, error) {
+	var asked asked
+	if _, err := record.Sessions(ctx, &asked, filter); !errors.Is(err, errAsked) {
+		return "", err
+	}
+	rows, err := s.pool.Query(ctx, "EXPLAIN "+spell(asked.query), asked.args...)
+	if err != nil {
+		return "", err
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return strings.Join(lines, "\n"), err
+}
+
+// asked is a database that only records the query text.
+type asked struct {
+	query string
+	args  []any
+}
+
+var errAsked = errors.New("it was asked")
+
+func (a *asked) QueryContext(_ context.Context, query string, args ...any) (*sql.Rows, error) {
+	a.query, a.args = query, args
+	return nil, errAsked
 }

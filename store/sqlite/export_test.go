@@ -207,3 +207,12 @@ func (s *Store) FirstBatch(open, begin, other int) [3]int {
 	}
 	return got
 }
+
+// SessionsPlan returns SQLite's plan for a listing of sessions.
+func (s *Store) SessionsPlan(ctx context.Context, filter belay.SessionFilter) ([]string, error) {
+	var asked asked
+	if _, err := record.Sessions(ctx, &asked, filter); !errors.Is(err, errAsked) {
+		return nil, err
+	}
+	return s.planOf(ctx, asked.query, asked.args...)
+}

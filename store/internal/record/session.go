@@ -116,6 +116,9 @@ func Messages(ctx context.Context, q *table.Queries, session string, after int64
 	return nil
 }
 
+// sorted is the order of a listing that reads few sessions.
+const sorted = " ORDER BY +changed DESC, id DESC"
+
 // Sessions reads the matching sessions, the most recently changed first. The indexes of the
 // table answer every filter, so that a page costs the same however many sessions there are.
 func Sessions(ctx context.Context, db Database, filter belay.SessionFilter) ([]table.Session, error) {
@@ -149,14 +152,17 @@ func Sessions(ctx context.Context, db Database, filter belay.SessionFilter) ([]t
 		add("(changed, id) < (?, ?)", Nanos(changed), id)
 	}
 	order := " ORDER BY changed DESC, id DESC"
+	if filter.Open { // read the few sessions with an open turn, and sort them: + keeps the database from reading in the order of an index
+		order = sorted
+	}
 	if filter.ID == "" {
 		name, rare, err := rareLabel(ctx, db, filter.Labels)
 		if err != nil {
 			return nil, err
 		}
-		if rare { // read the few sessions with this label, and sort them: + keeps the database from reading in the order of an index
+		if rare { // likewise
 			add("id IN (SELECT l.session FROM session_labels l WHERE l.name = ? AND l.value = ?)", name, filter.Labels[name])
-			order = " ORDER BY +changed DESC, id DESC"
+			order = sorted
 		}
 	}
 	query += order + limit(filter.Limit)

@@ -12,19 +12,27 @@ type Box struct {
 	X, Y                   int
 }
 
+// Drawn is a graph, for tests.
+type Drawn struct {
+	Boxes           []Box
+	Columns, Arrows []string
+	Width, Height   int
+}
+
 // LayOut draws the graph of a plan.
-func LayOut(p *api.Plan, lines []api.HookLine, nodes []api.GraphNode, stats []api.HookStat) (boxes []Box, columns, arrows []string, width, height int) {
+func LayOut(p *api.Plan, lines []api.HookLine, nodes []api.GraphNode, stats []api.HookStat) Drawn {
 	b := hooksView{Stats: api.HookStatList{Hooks: stats}}
 	b.join(lines, []api.Plan{*p}, nodes)
 	g := b.Phases[0].drawing
+	d := Drawn{Arrows: g.Arrows, Width: g.Width, Height: g.Height}
 	for i := range g.Boxes {
 		x := &g.Boxes[i]
-		boxes = append(boxes, Box{x.ID, x.States, x.tone(), x.Took, x.X, x.Y})
+		d.Boxes = append(d.Boxes, Box{x.ID, x.States, x.tone(), x.Took, x.X, x.Y})
 	}
 	for _, c := range g.Columns {
-		columns = append(columns, c.Name+": "+c.Note)
+		d.Columns = append(d.Columns, c.Name+": "+c.Note)
 	}
-	return boxes, columns, g.Arrows, g.Width, g.Height
+	return d
 }
 
 // The size of a box.

@@ -101,7 +101,10 @@ func (f *fakeAPI) stream(w http.ResponseWriter, r *http.Request) {
 	for {
 		select {
 		case run := <-ran:
-			data, _ := json.Marshal(run)
+			data, err := json.Marshal(run)
+			if err != nil {
+				return // the test waits in vain, and fails
+			}
 			_, _ = io.WriteString(w, "event: run\ndata: "+string(data)+"\n\n")
 		case <-r.Context().Done():
 			return
@@ -121,13 +124,15 @@ func only(plans []api.Plan, phase string) []api.Plan {
 
 func reply(w http.ResponseWriter, body any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(body)
+	if err := json.NewEncoder(w).Encode(body); err != nil {
+		panic(err) // the data of a test is wrong
+	}
 }
 
 func missing(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(http.StatusNotFound)
-	_ = json.NewEncoder(w).Encode(api.Problem{Status: http.StatusNotFound, Title: "Not found", Detail: "there is no such resource"})
+	_, _ = io.WriteString(w, `{"status":404,"title":"Not found","detail":"there is no such resource"}`)
 }
 
 // visitor is a user who has logged in.
@@ -184,7 +189,7 @@ func (b *visitor) do(request *http.Request) page {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	var body strings.Builder
 	if _, err := io.Copy(&body, response.Body); err != nil {
 		b.t.Fatal(err)

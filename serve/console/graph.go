@@ -53,17 +53,25 @@ const (
 
 // layOut draws the plan of a phase. hooks are the hooks of the phase by id.
 func layOut(p *api.Plan, hooks map[string]*hookView) drawing {
-	g := drawing{Width: 2 * graphMargin, Height: columnHead}
+	stages := stagesOf(p)
+	head := columnHead
+	if len(stages) == 1 && len(p.Disabled) == 0 && stageNote(stages[0]) == "" {
+		head = graphMargin // one column needs no name
+	}
+	g := drawing{Width: 2 * graphMargin, Height: head}
 	at := make(map[string]spot) // by id
+	drawn := 0                  // columns
 	add := func(name, note string, ids []string) {
-		x := graphMargin + len(g.Columns)*(boxWidth+columnGap)
-		g.Columns = append(g.Columns, column{x, name, note})
+		x := graphMargin + drawn*(boxWidth+columnGap)
+		if head == columnHead {
+			g.Columns = append(g.Columns, column{x, name, note})
+		}
 		for row, id := range ids {
 			h := hooks[id]
 			if h == nil {
 				h = &hookView{HookLine: api.HookLine{ID: id, Phase: p.Phase, State: "on"}}
 			}
-			y := columnHead + row*(boxHeight+boxGap)
+			y := head + row*(boxHeight+boxGap)
 			b := box{hookView: h, X: x, Y: y, Short: cut(id, boxLetters), States: cut(strings.Join(h.states(), ", "), stateLetters)}
 			if h.Entry != nil {
 				b.Place = count(h.Entry.Position)
@@ -72,12 +80,13 @@ func layOut(p *api.Plan, hooks map[string]*hookView) drawing {
 				b.Took = "p99 " + short(h.p99())
 			}
 			g.Boxes = append(g.Boxes, b)
-			at[id] = spot{len(g.Columns) - 1, row, x, y}
+			at[id] = spot{drawn, row, x, y}
 			g.Height = max(g.Height, y+boxHeight)
 		}
 		g.Width = max(g.Width, x+boxWidth+graphMargin)
+		drawn++
 	}
-	for _, stage := range stagesOf(p) {
+	for _, stage := range stages {
 		var ids []string
 		for _, e := range stage {
 			ids = append(ids, e.ID)

@@ -106,18 +106,20 @@ func (h *hookView) failureRate() float64 {
 	return float64(h.Stat.Failures) / float64(h.Stat.Runs)
 }
 
+// p50 returns the median duration, or 0 if the hook has not run.
 func (h *hookView) p50() time.Duration {
-	return microseconds(h.Stat, func(s *api.HookStat) int64 { return s.P50 })
-}
-func (h *hookView) p99() time.Duration {
-	return microseconds(h.Stat, func(s *api.HookStat) int64 { return s.P99 })
-}
-
-func microseconds(s *api.HookStat, of func(*api.HookStat) int64) time.Duration {
-	if s == nil {
+	if h.Stat == nil {
 		return 0
 	}
-	return time.Duration(of(s)) * time.Microsecond
+	return time.Duration(h.Stat.P50) * time.Microsecond
+}
+
+// p99 returns the duration that 99 of 100 runs do not exceed, or 0 if the hook has not run.
+func (h *hookView) p99() time.Duration {
+	if h.Stat == nil {
+		return 0
+	}
+	return time.Duration(h.Stat.P99) * time.Microsecond
 }
 
 // origin returns where the hook is declared.
@@ -220,65 +222,83 @@ func hooksPage(ctx context.Context, v *visit) (templ.Component, error) {
 // statRecords is how many records the statistics of the page read.
 const statRecords = 20000
 
+// hookKey identifies a hook: one id may be at several phases.
+type hookKey struct{ phase, id string }
+
+// known is what the operations say of each hook.
+type known struct {
+	stats   map[hookKey]*api.HookStat
+	entries map[hookKey]*api.PlanEntry
+	nodes   map[hookKey]*api.GraphNode
+}
+
+func know(stats []api.HookStat, plans []api.Plan, nodes []api.GraphNode) known {
+	k := known{make(map[hookKey]*api.HookStat), make(map[hookKey]*api.PlanEntry), make(map[hookKey]*api.GraphNode)}
+	for i := range stats {
+		k.stats[hookKey{stats[i].Phase, stats[i].Hook}] = &stats[i]
+	}
+	for _, p := range plans {
+		for i := range p.Entries {
+			k.entries[hookKey{p.Phase, p.Entries[i].ID}] = &p.Entries[i]
+		}
+	}
+	for i := range nodes {
+		k.nodes[hookKey{nodes[i].Phase, nodes[i].Hook}] = &nodes[i]
+	}
+	return k
+}
+
 // join puts together what the operations say of each hook.
 func (b *hooksView) join(lines []api.HookLine, plans []api.Plan, nodes []api.GraphNode) {
-	type key struct{ phase, id string }
-	stats := make(map[key]*api.HookStat)
-	for i := range b.Stats.Hooks {
-		s := &b.Stats.Hooks[i]
-		stats[key{s.Phase, s.Hook}] = s
-	}
-	entries := make(map[key]*api.PlanEntry)
-	for i := range plans {
-		for j := range plans[i].Entries {
-			e := &plans[i].Entries[j]
-			entries[key{plans[i].Phase, e.ID}] = e
-		}
-	}
-	drawn := make(map[key]*api.GraphNode)
-	for i := range nodes {
-		drawn[key{nodes[i].Phase, nodes[i].Hook}] = &nodes[i]
-	}
-	byPhase := make(map[string]map[string]*hookView)
+	all := know(b.Stats.Hooks, plans, nodes)
+	drawn := make(map[string]map[string]*hookView) // by phase and id: the hooks of the graphs
 	for i := range lines {
-		line := &lines[i]
-		if !slices.Contains(b.Names, line.Phase) {
-			b.Names = append(b.Names, line.Phase)
-		}
-		if line.Agent != "" && !slices.Contains(b.Agents, line.Agent) {
-			b.Agents = append(b.Agents, line.Agent)
-		}
-		k := key{line.Phase, line.ID}
-		h := &hookView{HookLine: *line, Stat: stats[k]}
-		if line.Agent == "" || line.Agent == b.Filter.Agent {
-			h.Entry, h.Node = entries[k], drawn[k]
-		}
-		if b.Filter.Agent != "" && line.Agent != "" && line.Agent != b.Filter.Agent {
+		h := b.add(&lines[i], &all)
+		if h == nil {
 			continue
 		}
-		b.Total++
-		if byPhase[h.Phase] == nil {
-			byPhase[h.Phase] = make(map[string]*hookView)
+		if drawn[h.Phase] == nil {
+			drawn[h.Phase] = make(map[string]*hookView)
 		}
-		if known := byPhase[h.Phase][h.ID]; known == nil || known.Entry == nil {
-			byPhase[h.Phase][h.ID] = h
-		}
-		if b.Filter.Phase == "" || b.Filter.Phase == h.Phase {
-			b.Rows = append(b.Rows, h)
-		}
-		b.notice(h)
-		if h.Phase == b.Filter.Phase && h.ID == b.Filter.Hook && (b.Chosen == nil || h.Agent == b.Filter.Agent) {
-			b.Chosen = h
+		if other := drawn[h.Phase][h.ID]; other == nil || other.Entry == nil {
+			drawn[h.Phase][h.ID] = h
 		}
 	}
-	for i := range plans {
-		p := &plans[i]
+	for _, p := range plans {
 		if len(p.Entries)+len(p.Disabled)+len(p.OfAgents) > 0 {
-			b.Phases = append(b.Phases, phaseView{*p, layOut(p, byPhase[p.Phase])})
+			b.Phases = append(b.Phases, phaseView{p, layOut(&p, drawn[p.Phase])})
 		}
 	}
 	b.sortPhases(plans)
 	sortHooks(b.Rows, b.Filter.Sort, b.Names)
+}
+
+// add adds a hook to the page. It returns nil if the filter leaves the hook out.
+func (b *hooksView) add(line *api.HookLine, all *known) *hookView {
+	if !slices.Contains(b.Names, line.Phase) {
+		b.Names = append(b.Names, line.Phase)
+	}
+	if line.Agent != "" && !slices.Contains(b.Agents, line.Agent) {
+		b.Agents = append(b.Agents, line.Agent)
+	}
+	isOther := line.Agent != "" && line.Agent != b.Filter.Agent // of an agent whose turns the page does not show
+	if isOther && b.Filter.Agent != "" {
+		return nil
+	}
+	k := hookKey{line.Phase, line.ID}
+	h := &hookView{HookLine: *line, Stat: all.stats[k]}
+	if !isOther {
+		h.Entry, h.Node = all.entries[k], all.nodes[k]
+	}
+	b.Total++
+	b.notice(h)
+	if b.Filter.Phase == "" || b.Filter.Phase == h.Phase {
+		b.Rows = append(b.Rows, h)
+	}
+	if h.Phase == b.Filter.Phase && h.ID == b.Filter.Hook && (b.Chosen == nil || h.Agent == b.Filter.Agent) {
+		b.Chosen = h
+	}
+	return h
 }
 
 // notice remembers the slowest hook and the one that fails most.

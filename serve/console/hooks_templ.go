@@ -591,9 +591,9 @@ func phaseGraph(b *hooksView, p *phaseView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var29 string
-			templ_7745c5c3_Var29, templ_7745c5c3_Err = templ.JoinStringErrs(plural(len(p.Boxes), "hook", "hooks") + " in " + plural(len(p.Columns), "column", "columns"))
+			templ_7745c5c3_Var29, templ_7745c5c3_Err = templ.JoinStringErrs(plural(len(p.Boxes), "hook", "hooks"))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `hooks.templ`, Line: 98, Col: 193}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `hooks.templ`, Line: 98, Col: 138}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var29))
 			if templ_7745c5c3_Err != nil {

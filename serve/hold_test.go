@@ -111,15 +111,15 @@ func (w *world) held(session string) map[string]func() *reply {
 // message.
 //
 // SPEC V-06
-func TestWaitingRequestsAreLimited(t *testing.T) {
+func TestWaitingRequestsAreLimited(t *testing.T) { //nolint:tparallel // its parts use the only stream
 	t.Parallel()
 	w := newWorld(t, nil, func(_ *host.Options, o *serve.Options) { o.Streams = 1 })
 	w.token("limited", nil, serve.RoleRun)
 	w.model.asked = make(chan string, 10)
 	id := w.newSession()
 	waiting := w.held(id)
-	for what := range waiting {
-		t.Run(what, func(t *testing.T) { //nolint:paralleltest // each uses the only stream
+	for what := range waiting { //nolint:paralleltest // each uses the only stream
+		t.Run(what, func(t *testing.T) {
 			one := w.newSession()
 			ended := make(chan *reply, 1)
 			go func() { ended <- w.held(one)[what]() }()
@@ -150,7 +150,7 @@ func TestWaitingRequestsAreLimited(t *testing.T) {
 // When a token is revoked, the requests that wait for a turn end, and say why. The turn goes on.
 //
 // SPEC V-05
-func TestRevokedTokensEndRequests(t *testing.T) {
+func TestRevokedTokensEndRequests(t *testing.T) { //nolint:tparallel // its parts revoke the same token
 	t.Parallel()
 	w := newWorld(t, nil, nil)
 	w.model.asked = make(chan string, 10)
@@ -160,8 +160,8 @@ func TestRevokedTokensEndRequests(t *testing.T) {
 		return w.mcpSend("limited", w.mcpBegin("limited").header.Get("Mcp-Session-Id"), "tools/call", map[string]any{"name": "main", "arguments": map[string]any{"text": "block"}})
 	}
 	w.token("limited", nil, serve.RoleRun)
-	for what, send := range waiting {
-		t.Run(what, func(t *testing.T) { //nolint:paralleltest // each revokes the same token
+	for what, send := range waiting { //nolint:paralleltest // each revokes the same token
+		t.Run(what, func(t *testing.T) {
 			ended := make(chan *reply, 1)
 			go func() { ended <- send() }()
 			<-w.model.asked

@@ -159,6 +159,6 @@ func TestWhatChangedSinceTrusted(t *testing.T) {
 }
 
 // journal returns the journal of the server's store.
-func (w *world) journal() hook.Journal { //nolint:ireturn // the store says which
+func (w *world) journal() hook.Journal {
 	return w.host.Store().(belay.JournalStore).Journal()
 }

@@ -97,7 +97,7 @@ func TestPreviews(t *testing.T) {
 		w.call("admin", "GET", "/v1/approvals/"+approval, nil, &one)
 		p := one.Advice.Preview
 		text := p.Action + " " + p.Problem + " " + p.Diff
-		for _, want := range strings.Fields(test.want) {
+		for want := range strings.FieldsSeq(test.want) {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s: the preview is %+v, want %s", test.rule, p, test.want)
 			}

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	"github.com/belay-run/belay"
@@ -104,36 +103,6 @@ func listModels(ctx context.Context, s *Server, q *request, _ *noInput) (api.Mod
 		}
 	}
 	return out, err
-}
-
-func readUsage(ctx context.Context, s *Server, q *request, in *api.ReadUsage) (api.Usage, error) {
-	out := api.Usage{Agents: make(map[string]belay.Usage)}
-	labels := maps.Clone(q.token.Labels)
-	if labels == nil {
-		labels = make(map[string]string)
-	}
-	for name, value := range in.Label {
-		if limit, ok := labels[name]; ok && limit != value {
-			return out, nil
-		}
-		labels[name] = value
-	}
-	for info, err := range s.pages(ctx, belay.SessionFilter{Labels: labels, Since: in.Since}, pageSize) {
-		if err != nil {
-			return out, err
-		}
-		if inspect.IsChild(info.ID) {
-			continue // its parent's usage includes it
-		}
-		out.Sessions++
-		out.Turns += info.State.Turns
-		spent := info.State.Spent()
-		out.Usage = addUsage(out.Usage, spent)
-		if info.State.Agent != "" {
-			out.Agents[info.State.Agent] = addUsage(out.Agents[info.State.Agent], spent)
-		}
-	}
-	return out, nil
 }
 
 func readSelf(_ context.Context, _ *Server, q *request, _ *noInput) (api.Self, error) {

@@ -91,7 +91,9 @@ func TestRepeatedRequestsWithAKey(t *testing.T) {
 			if what == "a response" { // a repeated request has the same id
 				ids := make([]string, 2)
 				for i, r := range []*reply{first, later} {
-					var out struct{ ID string }
+					var out struct {
+						ID string `json:"id"`
+					}
 					if err := json.Unmarshal(r.body, &out); err != nil {
 						t.Fatal(err)
 					}
@@ -169,8 +171,11 @@ func TestResponsesOfEarlierTurns(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	id := w.newSession()
 	type response struct {
-		ID, Status string
-		Error      *struct{ Message string }
+		ID     string `json:"id"`
+		Status string `json:"status"`
+		Error  *struct {
+			Message string `json:"message"`
+		} `json:"error"`
 	}
 	create := func(text string) response {
 		var out response

@@ -312,7 +312,7 @@ func (c *Channel) Receive(ctx context.Context, in *channel.Inbox) error {
 		for i := range updates {
 			c.handle(ctx, &updates[i], in.Answer)
 			if ctx.Err() != nil { // the answer may be lost: the update must come again
-				return ctx.Err() //nolint:wrapcheck // the runner knows that it has ended
+				return ctx.Err() // the runner knows that it has ended
 			}
 			at.next, at.at = updates[i].ID+1, time.Now()
 			in.Keep(at.mark())

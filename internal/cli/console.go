@@ -102,11 +102,11 @@ func openInBrowser(ctx context.Context, file string) error {
 	var cmd *exec.Cmd
 	switch runtime.GOOS {
 	case "darwin":
-		cmd = exec.CommandContext(ctx, "open", file)
+		cmd = exec.CommandContext(ctx, "open", file) //nolint:gosec // the file is ours
 	case "windows":
-		cmd = exec.CommandContext(ctx, "rundll32", "url.dll,FileProtocolHandler", file)
+		cmd = exec.CommandContext(ctx, "rundll32", "url.dll,FileProtocolHandler", file) //nolint:gosec // the file is ours
 	default:
-		cmd = exec.CommandContext(ctx, "xdg-open", file)
+		cmd = exec.CommandContext(ctx, "xdg-open", file) //nolint:gosec // the file is ours
 	}
 	return cmd.Run() //nolint:wrapcheck // the caller says what it is
 }

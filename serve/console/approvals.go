@@ -60,7 +60,7 @@ func decide(ctx context.Context, v *visit) error {
 	}
 	form := v.r.PostForm
 	in := api.DecideApproval{Approval: v.r.PathValue("approval"), Hash: form.Get("hash"), Reason: strings.TrimSpace(form.Get("reason"))}
-	said := ""
+	var said string
 	switch choice := form.Get("choice"); choice {
 	case "once", "session", "pattern":
 		in.Allow, in.Scope, in.Reason = true, choice, ""

@@ -160,7 +160,7 @@ func (c *Console) enter(w http.ResponseWriter, r *http.Request) *visit {
 }
 
 // page adds a page for users who have logged in.
-func (c *Console) page(pattern string, make func(context.Context, *visit) (templ.Component, error)) {
+func (c *Console) page(pattern string, build func(context.Context, *visit) (templ.Component, error)) {
 	c.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		v := c.enter(w, r)
 		if v == nil {
@@ -176,7 +176,7 @@ func (c *Console) page(pattern string, make func(context.Context, *visit) (templ
 			v.fail(err)
 			return
 		}
-		body, err := make(ctx, v)
+		body, err := build(ctx, v)
 		if err != nil {
 			v.fail(err)
 			return
@@ -253,7 +253,7 @@ func (v *visit) problem(err error) *api.Problem {
 // goTo tells the browser to load another page.
 func (v *visit) goTo(path string) {
 	if v.r.Header.Get("HX-Request") == "" {
-		http.Redirect(v.w, v.r, path, http.StatusSeeOther)
+		http.Redirect(v.w, v.r, path, http.StatusSeeOther) //nolint:gosec // callers pass pages of the console
 		return
 	}
 	to, err := json.Marshal(map[string]string{"path": path, "target": "#main", "select": "#main", "swap": "outerHTML"})
@@ -306,5 +306,5 @@ func serveAsset(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Get("v") != "" {
 		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
-	_, _ = w.Write(data) // ignore errors: the browser has left
+	_, _ = w.Write(data) //nolint:gosec // it is a file of the binary; ignore errors: the browser has left
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -58,8 +59,7 @@ func conversation(ctx context.Context, v *visit) (templ.Component, error) {
 	}
 	b.Earlier, b.Later = list.Next, before > 0
 	b.results = make(map[string]*belay.ResultPart)
-	for i := len(list.Messages) - 1; i >= 0; i-- {
-		m := list.Messages[i]
+	for _, m := range slices.Backward(list.Messages) {
 		b.Messages = append(b.Messages, m)
 		for j := range m.Parts {
 			if r := m.Parts[j].Result; r != nil {
@@ -316,7 +316,7 @@ func sendMessage(ctx context.Context, v *visit) error {
 // message reads a message with its files from a form.
 func message(r *http.Request) (api.StartTurn, error) {
 	var in api.StartTurn
-	if err := r.ParseMultipartForm(mostForm); err != nil {
+	if err := r.ParseMultipartForm(mostForm); err != nil { // act limits the body
 		return in, fmt.Errorf("read the message: %w", err)
 	}
 	in.Text, in.Agent = strings.TrimSpace(r.FormValue("text")), r.FormValue("agent")

@@ -198,7 +198,7 @@ func (w *world) token(name string, labels map[string]string, roles ...serve.Role
 }
 
 // client returns a client with a token.
-func (w *world) client(name string) *client.Client {
+func (w *world) client(name string) *client.Client { //nolint:unparam // tests of tenants need others
 	w.t.Helper()
 	c, err := client.New(w.url, w.secret[name], nil)
 	if err != nil {
@@ -228,14 +228,6 @@ func (w *world) turn(session, text string) *api.TurnResult {
 		w.t.Fatalf("the turn ends with %+v, %v, and the session is %+v", started, err, state)
 	}
 	return started.Result
-}
-
-// begin starts a turn and does not wait for it.
-func (w *world) begin(session, text string) {
-	w.t.Helper()
-	if _, err := w.client("admin").StartTurn(w.t.Context(), api.StartTurn{Session: session, Text: text}); err != nil {
-		w.t.Fatal(err)
-	}
 }
 
 // browser is a tab of a real Chromium.
@@ -374,12 +366,6 @@ func (b *browser) text(selector string) string {
 func (b *browser) waitText(selector, text string) {
 	b.t.Helper()
 	b.waitFor(fmt.Sprintf("(document.querySelector(%s)?.innerText || '').includes(%s)", quote(selector), quote(text)), selector+" has "+text)
-}
-
-// waitNoText waits until an element does not have a text.
-func (b *browser) waitNoText(selector, text string) {
-	b.t.Helper()
-	b.waitFor(fmt.Sprintf("!(document.querySelector(%s)?.innerText || '').includes(%s)", quote(selector), quote(text)), selector+" does not have "+text)
 }
 
 // waitFor waits until an expression is true.

@@ -11,7 +11,7 @@ import (
 // client returns a client of the API for a token. Its requests go to the handler of the API,
 // without a connection. For the API they come from the address of the browser.
 func (c *Console) client(r *http.Request, secret string) (*client.Client, error) {
-	return client.New("http://localhost", secret, &client.Options{HTTP: &http.Client{Transport: &inProcess{api: c.api, from: r}}}) //nolint:wrapcheck // the caller says what to do
+	return client.New("http://localhost", secret, &client.Options{HTTP: &http.Client{Transport: &inProcess{api: c.api, from: r}}})
 }
 
 // inProcess is a transport that calls a handler.
@@ -47,7 +47,7 @@ func (t *inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	case <-w.begun:
 	case <-r.Context().Done():
 		_ = read.Close()
-		return nil, r.Context().Err() //nolint:wrapcheck // package client compares it
+		return nil, r.Context().Err() // package client compares it
 	}
 	return &http.Response{
 		Status: http.StatusText(w.status), StatusCode: w.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,

@@ -64,7 +64,7 @@ func (s *seal) cookie(r *http.Request, secret string) *http.Cookie {
 // emptyCookie returns the cookie without a value.
 func emptyCookie(r *http.Request) *http.Cookie {
 	secure := r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
-	return &http.Cookie{Name: cookieName, Path: "/", HttpOnly: true, Secure: secure, SameSite: http.SameSiteStrictMode}
+	return &http.Cookie{Name: cookieName, Path: "/", HttpOnly: true, Secure: secure, SameSite: http.SameSiteStrictMode} //nolint:gosec // without TLS, on loopback, a browser would not store a secure cookie
 }
 
 // token returns the token in the cookie of a request.
@@ -103,5 +103,5 @@ func (s *seal) mayAct(r *http.Request) bool {
 func forget(w http.ResponseWriter, r *http.Request) {
 	c := emptyCookie(r)
 	c.MaxAge = -1
-	http.SetCookie(w, c)
+	http.SetCookie(w, c) //nolint:gosec // as emptyCookie says
 }

@@ -57,6 +57,15 @@ func (s *Store) alive(ctx context.Context) (map[string]bool, error) {
 	return alive, err
 }
 
+// Usage adds up what turns have used.
+func (s *Store) Usage(ctx context.Context, filter belay.UsageFilter) ([]belay.UsageSum, error) {
+	sums, err := record.Usage(ctx, s.bind(s.db), filter)
+	if err != nil {
+		return nil, fmt.Errorf("add up the usage: %w", s.explain(record.Cause(ctx, err)))
+	}
+	return sums, nil
+}
+
 // Approvals yields the matching approvals, oldest first. The list is a snapshot from the
 // start of the iteration.
 func (s *Store) Approvals(ctx context.Context, filter belay.ApprovalFilter) iter.Seq2[belay.Approval, error] {

@@ -124,6 +124,9 @@ func (s *Store) bringUp(ctx context.Context, pool *pgxpool.Pool) error {
 	if err := s.migrate(ctx, db, ownMigrations, ownVersionTable); err != nil {
 		return err
 	}
+	if err := s.countUsage(ctx, pool); err != nil {
+		return fmt.Errorf("count the usage of old messages: %w", err)
+	}
 	jobs, err := riverjobs.New(riverpgxv5.New(pool), (*backend)(s), &riverjobs.Options{ID: s.id, Logger: s.opts.Logger})
 	if err != nil {
 		return err
@@ -153,6 +156,9 @@ func (s *Store) current(ctx context.Context) (bool, error) {
 				s.migrated[0] = stored
 			}
 		}
+	}
+	if counted, err := s.usageCounted(ctx); err != nil || !counted {
+		return false, err
 	}
 	return s.queue.Current(ctx)
 }

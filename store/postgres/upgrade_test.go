@@ -104,10 +104,10 @@ func take(t testing.TB, s *postgres.Store, taken <-chan engine.Taken, session st
 func TestRollingUpgrade(t *testing.T) {
 	t.Parallel()
 	ctx, dsn := t.Context(), server.Database(t, template)
-	expand := map[string]string{"00015_more.sql": "ALTER TABLE sessions ADD COLUMN mood TEXT NOT NULL DEFAULT '';\nCREATE TABLE moods (id TEXT NOT NULL PRIMARY KEY);"}
+	expand := map[string]string{"00016_more.sql": "ALTER TABLE sessions ADD COLUMN mood TEXT NOT NULL DEFAULT '';\nCREATE TABLE moods (id TEXT NOT NULL PRIMARY KEY);"}
 	contract := map[string]string{
-		"00015_more.sql":          expand["00015_more.sql"],
-		"00016_contract_less.sql": "ALTER TABLE sessions DROP COLUMN watched;\nUPDATE counters SET value = 15 WHERE name = 'oldest';",
+		"00016_more.sql":          expand["00016_more.sql"],
+		"00017_contract_less.sql": "ALTER TABLE sessions DROP COLUMN watched;\nUPDATE counters SET value = 16 WHERE name = 'oldest';",
 	}
 	opts := postgres.Options{Takeover: takeover}
 
@@ -123,8 +123,8 @@ func TestRollingUpgrade(t *testing.T) {
 	if err := <-busy; err != nil {
 		t.Fatal(err)
 	}
-	if from, to := next.Migrated(); from != 14 || to != 15 {
-		t.Fatalf("the tables were brought from %d to %d, want from 14 to 15", from, to)
+	if from, to := next.Migrated(); from != 15 || to != 16 {
+		t.Fatalf("the tables were brought from %d to %d, want from 15 to 16", from, to)
 	}
 	take(t, old, taken, "old worker, new tables")
 	again := openDSN(t, dsn, &opts) // a restart of an old worker
@@ -210,7 +210,7 @@ func keepBusy(s *postgres.Store, taken <-chan engine.Taken, enough <-chan struct
 func TestMigrationLetsOthersPass(t *testing.T) {
 	t.Parallel()
 	ctx, dsn := t.Context(), server.Database(t, template)
-	expand := later(t, map[string]string{"00015_more.sql": "ALTER TABLE sessions ADD COLUMN mood TEXT NOT NULL DEFAULT '';"})
+	expand := later(t, map[string]string{"00016_more.sql": "ALTER TABLE sessions ADD COLUMN mood TEXT NOT NULL DEFAULT '';"})
 	opts := postgres.Options{Timeout: 4 * time.Second}
 	old := openDSN(t, dsn, &opts)
 	stored := hold(t, old, "a")

@@ -84,3 +84,9 @@ func TestFollowFolded(t *testing.T) {
 	t.Parallel()
 	backend.FollowFolded(t)
 }
+
+// SPEC V-02
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	backend.Usage(t)
+}

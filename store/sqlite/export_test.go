@@ -48,6 +48,12 @@ func (s *Store) FreePages(ctx context.Context, sessions int) error {
 	return err
 }
 
+// Execute runs a statement on the database.
+func (s *Store) Execute(ctx context.Context, query string, args ...any) error {
+	_, err := s.writer.ExecContext(ctx, query, args...)
+	return err
+}
+
 // QueryRow reads one row of the database.
 func (s *Store) QueryRow(ctx context.Context, query string, to ...any) error {
 	return s.reader.QueryRowContext(ctx, query).Scan(to...)

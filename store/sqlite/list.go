@@ -39,6 +39,15 @@ func (s *Store) info(ctx context.Context, q *table.Queries, row table.Session, a
 	return record.InfoOf(row, held)
 }
 
+// Usage adds up what turns have used.
+func (s *Store) Usage(ctx context.Context, filter belay.UsageFilter) ([]belay.UsageSum, error) {
+	sums, err := record.Usage(ctx, s.reader, filter)
+	if err != nil {
+		return nil, fmt.Errorf("add up the usage: %w", s.explain(err))
+	}
+	return sums, nil
+}
+
 // Approvals yields the matching approvals, oldest first. The list is a snapshot from the
 // start of the iteration.
 func (s *Store) Approvals(ctx context.Context, filter belay.ApprovalFilter) iter.Seq2[belay.Approval, error] {

@@ -44,6 +44,9 @@ func (s *Store) migrate(ctx context.Context) error {
 			return fmt.Errorf("open store: migrations: %w", s.explain(err))
 		}
 	}
+	if err := s.countUsage(ctx); err != nil {
+		return fmt.Errorf("open store: count the usage of old messages: %w", s.explain(err))
+	}
 	s.migrated = [2]int64{max(stored, 0), max(stored, newest)}
 	return nil
 }
@@ -66,6 +69,37 @@ func (s *Store) bringUp(ctx context.Context, provider *goose.Provider, stored in
 	_, err := provider.Up(ctx)
 	return err //nolint:wrapcheck // likewise
 }
+
+// countUsage fills the table of usage from the messages that are older than the table, once.
+func (s *Store) countUsage(ctx context.Context) (err error) {
+	var counted int64
+	if err := s.writer.QueryRowContext(ctx, "SELECT value FROM counters WHERE name = ?", record.CounterUsage).Scan(&counted); err != nil || counted > 0 {
+		return err //nolint:wrapcheck // the caller adds context
+	}
+	tx, err := s.writer.BeginTx(ctx, nil)
+	if err != nil {
+		return err //nolint:wrapcheck // likewise
+	}
+	defer func() { _ = tx.Rollback() }() // does nothing after Commit
+	for _, statement := range []string{oldUsage, "UPDATE counters SET value = 1 WHERE name = '" + record.CounterUsage + "'"} {
+		if _, err := tx.ExecContext(ctx, statement); err != nil {
+			return err //nolint:wrapcheck // likewise
+		}
+	}
+	return tx.Commit() //nolint:wrapcheck // likewise
+}
+
+// oldUsage adds up the usage in messages. A fork has not used the messages that it copied.
+const oldUsage = `INSERT INTO turn_usage (session, turn, day, model, agent, root, tokens_in, tokens_out, cache_read, cache_write, cost)
+SELECT m.session, COALESCE(m.body ->> '$.turn', ''), unixepoch(m.body ->> '$.time') / 86400, COALESCE(m.body ->> '$.model', ''),
+	COALESCE(CASE WHEN s.state <> '' THEN s.state ->> '$.agent' END, ''),
+	CASE WHEN instr(m.session, '/') > 0 THEN substr(m.session, 1, instr(m.session, '/') - 1) ELSE m.session END,
+	COALESCE(sum(m.body ->> '$.usage.in'), 0), COALESCE(sum(m.body ->> '$.usage.out'), 0),
+	COALESCE(sum(m.body ->> '$.usage.cache_read'), 0), COALESCE(sum(m.body ->> '$.usage.cache_write'), 0), COALESCE(sum(m.body ->> '$.usage.cost'), 0)
+FROM messages m JOIN sessions s ON s.id = m.session
+WHERE m.body -> '$.usage' IS NOT NULL AND unixepoch(m.body ->> '$.time') IS NOT NULL
+	AND m.seq > COALESCE(CASE WHEN s.state <> '' THEN s.state ->> '$.forked_from.seq' END, 0)
+GROUP BY 1, 2, 3, 4, 5, 6`
 
 // migrations returns the migration provider and its newest version.
 func (s *Store) migrations() (*goose.Provider, int64, error) {

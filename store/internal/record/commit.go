@@ -28,6 +28,7 @@ type Commit struct {
 	last      int64                     // number of the last message after the commit, 0 if the commit adds no message
 	amended   *table.AmendMessageParams // nil if the commit replaces no message
 	messages  []table.AddMessageParams
+	usage     []table.AddUsageParams
 	calls     []table.PutCallParams
 	approvals []approvalRows
 }
@@ -116,6 +117,7 @@ func (rows *Commit) encodeMessages(c *belay.Commit) error {
 		if m.Kind == belay.KindAssistant {
 			rows.move.Response = m.Seq
 		}
+		rows.addUsage(c, m)
 		if m.IsCompaction {
 			rows.move.Compaction, rows.move.Keep = m.Seq, m.Keep
 		}
@@ -157,6 +159,11 @@ func (rows *Commit) Put(ctx context.Context, q *table.Queries) error {
 	}
 	for i := range rows.messages {
 		if err := q.AddMessage(ctx, rows.messages[i]); err != nil {
+			return err
+		}
+	}
+	for i := range rows.usage {
+		if err := q.AddUsage(ctx, rows.usage[i]); err != nil {
 			return err
 		}
 	}

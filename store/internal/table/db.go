@@ -42,6 +42,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.addSessionStmt, err = db.PrepareContext(ctx, addSession); err != nil {
 		return nil, fmt.Errorf("error preparing query AddSession: %w", err)
 	}
+	if q.addUsageStmt, err = db.PrepareContext(ctx, addUsage); err != nil {
+		return nil, fmt.Errorf("error preparing query AddUsage: %w", err)
+	}
 	if q.amendMessageStmt, err = db.PrepareContext(ctx, amendMessage); err != nil {
 		return nil, fmt.Errorf("error preparing query AmendMessage: %w", err)
 	}
@@ -312,6 +315,11 @@ func (q *Queries) Close() error {
 	if q.addSessionStmt != nil {
 		if cerr := q.addSessionStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing addSessionStmt: %w", cerr)
+		}
+	}
+	if q.addUsageStmt != nil {
+		if cerr := q.addUsageStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing addUsageStmt: %w", cerr)
 		}
 	}
 	if q.amendMessageStmt != nil {
@@ -754,6 +762,7 @@ type Queries struct {
 	addMessageStmt             *sql.Stmt
 	addQueuedTurnStmt          *sql.Stmt
 	addSessionStmt             *sql.Stmt
+	addUsageStmt               *sql.Stmt
 	amendMessageStmt           *sql.Stmt
 	approvalStmt               *sql.Stmt
 	approvalsOfSessionStmt     *sql.Stmt
@@ -845,6 +854,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		addMessageStmt:             q.addMessageStmt,
 		addQueuedTurnStmt:          q.addQueuedTurnStmt,
 		addSessionStmt:             q.addSessionStmt,
+		addUsageStmt:               q.addUsageStmt,
 		amendMessageStmt:           q.amendMessageStmt,
 		approvalStmt:               q.approvalStmt,
 		approvalsOfSessionStmt:     q.approvalsOfSessionStmt,

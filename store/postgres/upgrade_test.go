@@ -128,8 +128,8 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 	take(t, old, taken, "old worker, new tables")
 	again := openDSN(t, dsn, &opts) // a restart of an old worker
-	if _, to := again.Migrated(); to != 15 {
-		t.Errorf("an old store sees version %d, want 15", to)
+	if _, to := again.Migrated(); to != 16 {
+		t.Errorf("an old store sees version %d, want 16", to)
 	}
 	closeStore(t, again)
 	newTaken, newStop := worker(t, next)
@@ -170,8 +170,8 @@ func TestRollingUpgrade(t *testing.T) {
 	stop()
 	closeStore(t, old)
 	newest := openDSN(t, dsn, last)
-	if from, to := newest.Migrated(); from != 15 || to != 16 {
-		t.Errorf("the tables were brought from %d to %d, want from 15 to 16", from, to)
+	if from, to := newest.Migrated(); from != 16 || to != 17 {
+		t.Errorf("the tables were brought from %d to %d, want from 16 to 17", from, to)
 	}
 	_, err := postgres.Open(ctx, dsn, &opts)
 	wantError(t, "Open by a version that needs what is gone", err, postgres.ErrNewer, "newer version")

@@ -313,7 +313,7 @@ func StatesOf(ctx context.Context, db Database, ids []string) ([]Changed, error)
 }
 
 func scanChanged(rows *sql.Rows, c *Changed) error {
-	return rows.Scan(&c.ID, &c.Seen.epoch, &c.Seen.last, &c.Seen.changed)
+	return rows.Scan(&c.ID, &c.Seen.epoch, &c.Seen.last, &c.Seen.changed) //nolint:wrapcheck // Collect adds context
 }
 
 // SeenOf returns the current state of a session.

@@ -284,7 +284,7 @@ func TestEveryErrorIsAProblem(t *testing.T) {
 		{"DELETE", "/v1/openapi.json", 405, "request.method"},
 		{"OPTIONS", "/v1/sessions", 405, "request.method"},
 		{"TRACE", "/v1/approvals/x", 405, "request.method"},
-		{"GET", "/v1/sessions/x/turns", 405, "request.method"},
+		{"DELETE", "/v1/sessions/x/turns", 405, "request.method"},
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), test.method, w.url, http.NoBody)
 		if err != nil {

@@ -44,9 +44,11 @@ func readUsage(ctx context.Context, s *Server, q *request, in *api.ReadUsage) (a
 	if in.By == "" {
 		return out, nil
 	}
-	by, label, _ := strings.Cut(in.By, ":")
-	filter.By, filter.Label = belay.UsageKey(by), label
-	parts, err := store.Usage(ctx, filter)
+	parts := agents
+	if by, label, _ := strings.Cut(in.By, ":"); by != string(belay.ByAgent) {
+		filter.By, filter.Label = belay.UsageKey(by), label
+		parts, err = store.Usage(ctx, filter)
+	}
 	out.Rows = []api.UsageRow{}
 	for i := range parts {
 		out.Rows = append(out.Rows, api.UsageRow{Key: parts[i].Key, Usage: parts[i].Usage, Turns: parts[i].Turns, Sessions: parts[i].Sessions})

@@ -35,6 +35,9 @@ func turnCommits(epoch, last int64, turn int) []*belay.Commit {
 	done.State, done.Result = belay.CallDone, &belay.Result{Text: "text"}
 	results := message(belay.KindResults, belay.RoleUser, belay.Part{Type: belay.PartResult, Result: &belay.ResultPart{Call: "c", Tool: "read", Result: *done.Result}})
 	final := message(belay.KindAssistant, belay.RoleAssistant, belay.Text("it is tidy"))
+	for _, m := range []*belay.Message{response, final} {
+		m.Model, m.Usage = "bench/model", &belay.Usage{In: 1000, Out: 100, Cost: 0.01}
+	}
 	return []*belay.Commit{
 		{Session: "bench", Epoch: epoch, Messages: []*belay.Message{asked}, State: state},
 		{Session: "bench", Epoch: epoch, Messages: []*belay.Message{response}, Calls: []belay.CallRecord{call}, Runs: runs[:3], State: state},

@@ -33,7 +33,7 @@ func manyHooks() map[string]string {
 // The graph of the hooks says for each hook whether and why it runs, and where it comes from. A
 // gate that is not trusted is closed.
 //
-// SPEC G-04
+// SPEC V-02
 func TestHookGraph(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, manyHooks(), nil)
@@ -64,7 +64,7 @@ func TestHookGraph(t *testing.T) {
 
 // Statistics count the runs of each hook since a time, and say if they left out older ones.
 //
-// SPEC G-04, J-01
+// SPEC V-02, J-01
 func TestHookStats(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, manyHooks(), nil)
@@ -120,7 +120,7 @@ func TestHookStats(t *testing.T) {
 
 // The list of trusted directories says what has changed since a person trusted one.
 //
-// SPEC W-06, G-04
+// SPEC W-06, V-02
 func TestWhatChangedSinceTrusted(t *testing.T) {
 	t.Parallel()
 	var user string

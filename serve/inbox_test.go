@@ -24,7 +24,7 @@ func asksBeforeWrites() map[string]string {
 // The list of approvals says what the user asked for, and an approval says who asks and why, what
 // the floor found, what each hook answered, and what would change in the file as it is now.
 //
-// SPEC G-02
+// SPEC V-02
 func TestWhatAnApprovalShows(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, asksBeforeWrites(), nil)
@@ -80,7 +80,7 @@ func TestWhatAnApprovalShows(t *testing.T) {
 
 // A preview shows a new file, says why an edit would fail, and hides a file that may not be read.
 //
-// SPEC G-02, V-05
+// SPEC V-02, V-05
 func TestPreviews(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, asksBeforeWrites(), nil)
@@ -112,7 +112,7 @@ func TestPreviews(t *testing.T) {
 // A shell command is shown with its parts. If a response has several calls, the hooks of a call
 // are found by the hook that asked.
 //
-// SPEC G-02
+// SPEC V-02
 func TestParsedCommand(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, asksBeforeWrites(), nil)

@@ -15,7 +15,7 @@ import (
 // Jobs are listed with their state, and an admin can run one now or cancel it. A job that has
 // succeeded, runs or does not exist is refused.
 //
-// SPEC V-02, G-01
+// SPEC V-02
 func TestJobs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil, nil)

@@ -156,9 +156,6 @@ func listSessions(ctx context.Context, s *Server, q *request, in *api.ListSessio
 	return out, nil
 }
 
-// pageSize is how many sessions are read at once when all are needed.
-const pageSize = 500
-
 // pages yields all matching sessions, and reads no more than size sessions at once.
 func (s *Server) pages(ctx context.Context, filter belay.SessionFilter, size int) iter.Seq2[belay.SessionInfo, error] {
 	filter.Limit = size

@@ -16,7 +16,7 @@ import (
 // Sessions are found by their state, their agent, and a text in the title or the first message.
 // A row has what a list shows.
 //
-// SPEC V-02, G-01
+// SPEC V-02
 func TestFindSessions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]string{

@@ -20,7 +20,7 @@ func (w *world) timelineOf(session, turn string, at int64) (out api.Timeline) {
 // A timeline has the model calls, the tool calls, every hook run and the wait for a person on one
 // axis of time. Denials are marked.
 //
-// SPEC G-03
+// SPEC V-02
 func TestTimeline(t *testing.T) {
 	t.Parallel()
 	files := asksBeforeWrites()
@@ -92,7 +92,7 @@ func TestTimeline(t *testing.T) {
 // The turns of a session are listed from the newest, page by page, and a turn is found with and
 // without the number of one of its messages.
 //
-// SPEC G-03, V-02
+// SPEC V-02
 func TestTurnsOfASession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil, nil)

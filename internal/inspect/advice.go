@@ -89,7 +89,7 @@ func previewOf(ctx context.Context, settings *config.Loaded, in *permit.Floor, t
 		Path string `json:"path"`
 	}
 	if err := json.Unmarshal(input, &to); err != nil {
-		return &api.Preview{Problem: "the input of the call is not valid"}, nil // the preview says so
+		return &api.Preview{Problem: "the input of the call is not valid"}, nil
 	}
 	read, err := json.Marshal(to)
 	if err != nil {
@@ -113,7 +113,7 @@ func previewOf(ctx context.Context, settings *config.Loaded, in *permit.Floor, t
 	}
 	view, _, err := toolbox.Preview(roots[0], &toolbox.Options{Extra: roots[1:]}, tool, input)
 	if err != nil {
-		return &api.Preview{Path: to.Path, Problem: err.Error()}, nil // the preview says why the call would fail
+		return &api.Preview{Path: to.Path, Problem: err.Error()}, nil
 	}
 	return &api.Preview{Path: view.Path, Action: view.Action, Diff: view.Diff, Cut: view.Cut, Added: view.Added, Removed: view.Removed}, nil
 }

@@ -46,15 +46,15 @@ func (s *Store) countUsage(ctx context.Context, pool *pgxpool.Pool) error {
 		if err != nil {
 			return err //nolint:wrapcheck // likewise
 		}
-		w := &writing{pipe: &pipe{bound: bound{store: s}, tx: tx}, tx: tx}
-		w.Queries = table.New(w.pipe)
+		pipe := &pipe{bound: bound{store: s}, tx: tx}
+		queries := table.New(pipe)
 		for i := range found {
 			session, seq = found[i].Session, found[i].Seq
-			if err := found[i].Count(ctx, w.Queries); err != nil {
+			if err := found[i].Count(ctx, queries); err != nil {
 				return err
 			}
 		}
-		if _, err := w.pipe.flush(ctx); err != nil {
+		if _, err := pipe.flush(ctx); err != nil {
 			return err
 		}
 		if len(found) < oldPage {

@@ -92,22 +92,23 @@ func Usage(ctx context.Context, db Database, filter belay.UsageFilter) ([]belay.
 	default:
 		return nil, fmt.Errorf("usage: there is no key %q", filter.By)
 	}
+	where := []string{"1 = 1"}
 	query := "SELECT " + key + `, CAST(sum(u.tokens_in) AS BIGINT), CAST(sum(u.tokens_out) AS BIGINT), CAST(sum(u.cache_read) AS BIGINT), CAST(sum(u.cache_write) AS BIGINT), sum(u.cost),
 		count(DISTINCT CASE WHEN u.session = u.root THEN u.session || ' ' || u.turn END), count(DISTINCT u.root)
-		FROM turn_usage u` + join + " WHERE 1 = 1"
+		FROM turn_usage u` + join + " WHERE "
 	if !filter.Since.IsZero() {
-		query += " AND u.day >= ?"
+		where = append(where, "u.day >= ?")
 		args = append(args, dayOf(filter.Since))
 	}
 	if !filter.Until.IsZero() {
-		query += " AND u.day < ?"
+		where = append(where, "u.day < ?")
 		args = append(args, dayOf(filter.Until.Add(24*time.Hour-1)))
 	}
 	for _, name := range slices.Sorted(maps.Keys(filter.Labels)) {
-		query += " AND EXISTS (SELECT 1 FROM session_labels f WHERE f.session = u.root AND f.name = ? AND f.value = ?)"
+		where = append(where, "EXISTS (SELECT 1 FROM session_labels f WHERE f.session = u.root AND f.name = ? AND f.value = ?)")
 		args = append(args, name, filter.Labels[name])
 	}
-	sums, err := Collect(ctx, db, query+" GROUP BY 1", args, func(rows *sql.Rows, s *belay.UsageSum) error {
+	sums, err := Collect(ctx, db, query+strings.Join(where, " AND ")+" GROUP BY 1", args, func(rows *sql.Rows, s *belay.UsageSum) error {
 		return rows.Scan(&s.Key, &s.Usage.In, &s.Usage.Out, &s.Usage.CacheRead, &s.Usage.CacheWrite, &s.Usage.Cost, &s.Turns, &s.Sessions)
 	})
 	if err != nil {

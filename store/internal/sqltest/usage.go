@@ -2,10 +2,9 @@ package sqltest
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/belay-run/belay"
 )
@@ -81,8 +80,8 @@ func (b *Backend) Usage(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", test.rule, err)
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", test.rule, diff)
+			if !slices.Equal(got, test.want) {
+				t.Errorf("%s: %+v, want %+v", test.rule, got, test.want)
 			}
 		}
 	}

@@ -129,7 +129,7 @@ var calls = map[string]func(context.Context, *client.Client) error{
 		return err
 	},
 	"runEvents": func(ctx context.Context, c *client.Client) error {
-		return first(c.RunEvents(ctx, api.RunEvents{Session: "x", All: true}, time.Time{}))
+		return first(c.RunEvents(ctx, api.RunEvents{After: "1", Session: "x", All: true}, time.Time{}))
 	},
 	"readRun":    func(ctx context.Context, c *client.Client) error { _, err := c.ReadRun(ctx, "x", "y"); return err },
 	"explainRun": func(ctx context.Context, c *client.Client) error { _, err := c.ExplainRun(ctx, "x", "y"); return err },

@@ -361,14 +361,14 @@ func TestPhoneAndAccess(t *testing.T) {
 		t.Fatalf("run make browser: %v", err)
 	}
 	w := newWorld(t, project)
-	talk := fillWorld(t, w)
+	talk, denied := fillWorld(t, w)
 	for _, width := range []int{390, 1280} {
 		b := w.open("admin", width)
 		list, err := w.client("admin").ListApprovals(t.Context(), api.ListApprovals{Limit: 10})
 		if err != nil || len(list.Approvals) < 3 {
 			t.Fatalf("the approvals are %v, %v", list, err)
 		}
-		pages := []string{"/approvals", "/sessions", "/sessions/" + talk, "/new", "/hooks", "/runs", "/jobs", "/usage"}
+		pages := []string{"/approvals", "/sessions", "/sessions/" + talk, "/sessions/" + denied, "/new", "/hooks", "/runs", "/jobs", "/usage"}
 		for i := range list.Approvals {
 			pages = append(pages, "/approvals/"+list.Approvals[i].ID)
 		}

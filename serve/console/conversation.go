@@ -126,11 +126,11 @@ func didWhat(e *hook.Explained) string {
 	case len(e.Contributed) == 0:
 		return "No objection."
 	default:
-		return strings.TrimSpace("Gave " + listed(e.Contributed) + ". " + sentence(e.Why))
+		return strings.TrimSpace(sentence(listed(e.Contributed)) + " " + sentence(e.Why))
 	}
 }
 
-// listed lists words, and counts those that are there more than once.
+// listed says what a hook contributed, and how often.
 func listed(words []string) string {
 	var all []string
 	counts := make(map[string]int)
@@ -140,8 +140,15 @@ func listed(words []string) string {
 		}
 	}
 	for i, w := range all {
-		if counts[w] > 1 {
-			all[i] = fmt.Sprintf("%s (%d times)", w, counts[w])
+		switch {
+		case w == "deny":
+			all[i] = "denied"
+		case w == "ask":
+			all[i] = "asked for approval"
+		case counts[w] > 1:
+			all[i] = fmt.Sprintf("gave %s (%d times)", w, counts[w])
+		default:
+			all[i] = "gave " + w
 		}
 	}
 	return strings.Join(all, ", ")

@@ -97,7 +97,10 @@ func drawPart(t *api.Timeline, begin, end time.Time) Waterfall {
 		}
 		x := percent(s.Begin)
 		b.X, b.W = decimal(x), decimal(max(percent(stop)-x, 0.05))
-		if took := stop.Sub(s.Begin); took > 0 {
+		switch took := stop.Sub(s.Begin); {
+		case s.End.IsZero():
+			b.Took = s.Outcome // running or waiting
+		case took > 0:
 			b.Took = short(took)
 		}
 		b.Class = "bar " + s.Kind + " " + s.Outcome

@@ -60,8 +60,16 @@ func planHooks(ctx context.Context, s *Server, _ *request, in *api.PlanHooks) (a
 	return out, err
 }
 
-func hookTrust(_ context.Context, s *Server, _ *request, _ *noInput) (api.TrustList, error) {
+// hookTrust lists the trusted directories. Only operators see the texts of changed files.
+func hookTrust(_ context.Context, s *Server, q *request, _ *noInput) (api.TrustList, error) {
 	all, err := s.project.Trust()
+	for i := range all {
+		for j := range all[i].Changes {
+			if !q.token.may(RoleAdmin) {
+				all[i].Changes[j].Diff = ""
+			}
+		}
+	}
 	return api.TrustList{Directories: orEmpty(all)}, err
 }
 

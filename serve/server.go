@@ -186,7 +186,7 @@ func (s *Server) console(api http.Handler) (*console.Console, error) {
 	if err != nil {
 		return nil, err
 	}
-	return console.New(api, &console.Options{Key: key, Logger: s.log})
+	return console.New(api, &console.Options{Key: key, Draining: s.draining, Logger: s.log})
 }
 
 // isClean reports whether the mux takes a path as it is. It redirects all other paths, with a

@@ -275,7 +275,7 @@ func TestJournalSuiteCatches(t *testing.T) {
 func TestJournalSuiteCatchesEveryForgottenField(t *testing.T) {
 	t.Parallel()
 	for field := range reflect.TypeFor[hook.Run]().Fields() {
-		if field.Name == "ID" || field.Name == "State" { // the journal rejects a run without them
+		if field.Name == "ID" || field.Name == "State" || field.Name == "Position" { // the journal rejects a run without the first two, and sets the position itself
 			continue
 		}
 		t.Run(field.Name, func(t *testing.T) {
@@ -296,7 +296,7 @@ func TestJournalSuiteCatchesEveryForgottenField(t *testing.T) {
 func TestSamplesSetEveryField(t *testing.T) {
 	t.Parallel()
 	for path := range emptyFields("Run", reflect.ValueOf(hooktest.FullRun())) {
-		if !strings.HasSuffix(path, ".Err") { // an Err is never stored
+		if !strings.HasSuffix(path, ".Err") && path != "Run.Position" { // an Err is never stored, and the journal sets the position
 			t.Errorf("%s is empty in the sample", path)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -46,6 +47,8 @@ func main() {
 // report measures the promises and then prints the table. It returns false if a promise
 // could not be measured. A promise that is not kept is only marked in the table.
 func report(table, progress io.Writer, promises []promise) (measured bool) {
+	measuring.Lock()
+	defer measuring.Unlock()
 	measured = true
 	var lines []string
 	for _, p := range promises {
@@ -86,6 +89,9 @@ type notes struct {
 // compared has the notes of the promise that is being measured. The program measures one
 // promise at a time.
 var compared notes
+
+// measuring is held while promises are measured, because the results share compared.
+var measuring sync.Mutex
 
 func (n notes) String(figure, bound float64) string {
 	if n.median == 0 {

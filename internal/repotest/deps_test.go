@@ -112,7 +112,7 @@ var rooms = []room{
 	{"channel/telegram", levelEmbed, nil, "one folder for each service, and no SDK"},
 	{"channel/webhook", levelEmbed, nil, "one folder for each service; calls are signed as those of declared hooks"},
 	{"serve", levelServe, []string{"github.com/google/jsonschema-go", "github.com/modelcontextprotocol/go-sdk", "golang.org/x/time"}, "the server offers what a host has; how agents are made, the host knows"},
-	{"serve/console", levelServe, []string{"github.com/a-h/templ", "github.com/yuin/goldmark"}, "the pages use the API through package client, and nothing else of the server"},
+	{"serve/console", levelEmbed, []string{"github.com/a-h/templ", "github.com/yuin/goldmark"}, "the pages use the API through package client, and nothing else of the server"},
 	{"internal/cli", levelPrograms, nil, "the command line puts everything together; cmd/belay only calls it"},
 	{"internal/picture", levelPrograms, nil, "the picture of the README is drawn by a program"},
 	{"internal/demo", levelPrograms, nil, "the guided tour shows everything"},

@@ -26,8 +26,10 @@ type inboxView struct {
 // inbox shows the queue and one approval: the one of the address, or the oldest.
 func inbox(ctx context.Context, v *visit) (templ.Component, error) {
 	b := inboxView{Selected: v.r.PathValue("approval")}
-	if b.Selected == "" && len(v.pending.Approvals) > 0 {
-		b.Selected = v.pending.Approvals[0].ID
+	for i := range v.pending.Approvals {
+		if b.Selected == "" { // a call that its tool has parked has no id: nobody can decide it
+			b.Selected = v.pending.Approvals[i].ID
+		}
 	}
 	if b.Selected == "" {
 		return inboxPage(v, b), nil
@@ -43,6 +45,15 @@ func inbox(ctx context.Context, v *visit) (templ.Component, error) {
 	}
 	b.Approval = &one
 	return inboxPage(v, b), nil
+}
+
+// queuedPath returns the page of something that waits. A call that its tool has parked has no
+// approval, so its session is shown.
+func queuedPath(a *api.Approval) string {
+	if a.ID == "" {
+		return sessionPath(a.Session)
+	}
+	return approvalPath(a.ID)
 }
 
 // phoneClass says what a phone shows: the list, or one approval.

@@ -25,12 +25,17 @@ type Options struct {
 	// Key encrypts the cookie that holds the token of a user. All servers of one address need
 	// the same key. It has 32 bytes and is required.
 	Key []byte
+	// Draining ends when the server stops. Then the streams of the pages end, and the browsers
+	// connect again later. Defaults to a context that does not end.
+	Draining context.Context //nolint:containedctx // it is a signal
 	// Logger gets errors that are not the fault of a user. By default they are discarded.
 	Logger *slog.Logger
 }
 
 // Console serves the pages.
 type Console struct {
+	draining context.Context //nolint:containedctx // it ends when the server stops
+
 	api  http.Handler
 	seal *seal
 	log  *slog.Logger
@@ -61,6 +66,9 @@ func New(apiHandler http.Handler, opts *Options) (*Console, error) {
 	c := &Console{api: apiHandler, seal: seal, log: opts.Logger, mux: http.NewServeMux()}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
+	}
+	if c.draining = opts.Draining; c.draining == nil {
+		c.draining = context.Background()
 	}
 	c.routes()
 	return c, nil
@@ -203,8 +211,9 @@ func (c *Console) act(pattern string, do func(context.Context, *visit) error) {
 	})
 }
 
-// mostForm is the maximum size of a form with its files.
-const mostForm = 24 << 20
+// mostForm is the maximum size of a form with its files. As JSON in base64 they are a third
+// larger, and the API takes 16 MiB of it by default.
+const mostForm = 12 << 20
 
 // show renders a page. It renders into memory first, so that an error leaves no half page.
 func (v *visit) show(status int, body templ.Component) {
@@ -244,7 +253,7 @@ func (v *visit) problem(err error) *api.Problem {
 		return p
 	}
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		return &api.Problem{Status: http.StatusRequestEntityTooLarge, Title: "Too large", Detail: "The files are larger than 24 MB together: send fewer or smaller files."}
+		return &api.Problem{Status: http.StatusRequestEntityTooLarge, Title: "Too large", Detail: "The files are larger than 12 MB together: send fewer or smaller files."}
 	}
 	v.console.log.ErrorContext(v.r.Context(), "the console failed", "path", v.r.URL.Path, "error", err)
 	return &api.Problem{Status: http.StatusInternalServerError, Title: "The server failed", Detail: "The page cannot be shown. The log of the server has the reason."}

@@ -80,7 +80,7 @@ func TestChoices(t *testing.T) {
 
 // The inbox can be used with keys only.
 //
-// SPEC G-02 G-05
+// SPEC G-02, G-05
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -282,7 +282,7 @@ func TestReadingNeedsNoScript(t *testing.T) {
 
 // The cookie alone cannot decide, whoever has it: browsers send it to all ports of a host.
 //
-// SPEC V-05 V-06
+// SPEC V-05, V-06
 func TestCookieCannotAct(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -327,7 +327,7 @@ func TestCookieCannotAct(t *testing.T) {
 // The texts of models, users and tools cannot put a script or an address of another server
 // into a page. The browser of the test reports both.
 //
-// SPEC V-06 G-01
+// SPEC V-06, G-01
 func TestTextsAreText(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -381,7 +381,7 @@ func TestPhoneAndAccess(t *testing.T) {
 				}
 				_ = eval[bool](b, string(axe)+";true")
 				faults := evalPromise[[]string](b, `axe.run({resultTypes: ["violations"]}).then((r) => r.violations.flatMap((v) => v.nodes.map((n) => v.id + ": " + n.target.join(" ") + ": " + n.failureSummary)))`)
-				for _, f := range faults {
+				for _, f := range faults { // each names the rule and the element
 					t.Errorf("%s at %d, %s: %s", page, width, scheme, f)
 				}
 			}

@@ -298,6 +298,7 @@ func startSession(ctx context.Context, v *visit) error {
 	}
 	in.Session = session.ID
 	if _, err := v.StartTurn(ctx, in); err != nil {
+		_ = v.DeleteSession(ctx, session.ID) // ignore errors: an empty session stays, if the token may not delete it
 		return err
 	}
 	v.w.Header().Set("HX-Redirect", sessionPath(session.ID))

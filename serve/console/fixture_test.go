@@ -19,6 +19,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
@@ -398,10 +399,18 @@ func (b *browser) click(selector string) {
 	b.run(chromedp.Click(chromedp.CSS(selector)))
 }
 
-// key presses a key.
-func (b *browser) key(keys string) {
+// key presses a key. The browser makes the character from it, unless the page prevents that.
+func (b *browser) key(key string) {
 	b.t.Helper()
-	b.run(chromedp.KeyEvent(keys))
+	if len(key) > 1 || key < " " {
+		b.run(chromedp.KeyEvent(key))
+		return
+	}
+	for _, params := range []input.DispatchKeyEventParams{{Type: input.DispatchKeyEventTypeKeyDown, Key: key, Text: key}, {Type: input.DispatchKeyEventTypeKeyUp, Key: key}} {
+		if _, err := chromedp.Call(b.ctx, input.DispatchKeyEvent, params); err != nil {
+			b.t.Fatal(err)
+		}
+	}
 }
 
 // picture takes a picture of the page in light and dark.

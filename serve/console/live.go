@@ -41,23 +41,20 @@ const (
 
 // live sends news until the browser leaves.
 func (c *Console) live(w http.ResponseWriter, r *http.Request) {
-	secret, ok := c.seal.token(r)
-	if !ok {
-		w.WriteHeader(http.StatusNoContent) // EventSource does not connect again
-		return
-	}
-	apiClient, err := c.client(r, secret)
-	if err != nil {
-		w.WriteHeader(http.StatusNoContent)
-		return
-	}
 	ctx, cancel := context.WithTimeout(r.Context(), liveAge)
 	defer cancel()
+	defer context.AfterFunc(c.draining, cancel)()
 	out := &newsWriter{w: w, control: http.NewResponseController(w), cancel: cancel}
 	_ = out.control.SetReadDeadline(time.Time{}) // ignore errors: tests use writers without deadlines
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	out.text("retry: 1000\n\n")
+	secret, ok := c.seal.token(r)
+	apiClient, err := c.client(r, secret)
+	if !ok || err != nil {
+		out.send(news{What: "login"})
+		return
+	}
 	var followers sync.WaitGroup
 	followers.Go(func() { // ends with ctx
 		for change, err := range apiClient.AllEvents(ctx, "") {
@@ -68,7 +65,9 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request) {
 			switch change.Kind {
 			case "approval_requested", "approval_decided":
 				out.send(news{What: "approvals"})
-			case "snapshot":
+			case "snapshot": // something may have changed while there was no stream
+				out.send(news{What: "approvals"})
+				out.send(news{What: "turns"})
 			default:
 				out.send(news{What: "turns"})
 			}
@@ -173,8 +172,11 @@ func (o *newsWriter) event(e *belay.Event) {
 
 // fail ends the stream. The browser connects again, unless the token is no longer valid.
 func (o *newsWriter) fail(err error) {
-	if errors.Is(err, api.ErrDenied) {
+	switch {
+	case errors.Is(err, api.ErrDenied):
 		o.send(news{What: "login"})
+	case errors.Is(err, belay.ErrNotFound):
+		o.send(news{What: "gone"})
 	}
 	o.cancel()
 }

@@ -49,6 +49,10 @@ func (nodes) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	r.Register(ast.KindHTMLBlock, escapeBlock)
 }
 
+// mostCells is how many cells a table may have. A larger one is shown as it was written, because
+// each cell is Markdown of its own.
+const mostCells = 2000
+
 // paragraph renders a paragraph. If it ends with a table, paragraph renders the table too.
 func paragraph(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 	rows := make([]string, n.Lines().Len())
@@ -57,7 +61,7 @@ func paragraph(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.
 		rows[i] = string(line.Value(source))
 	}
 	t, ok := mdtable.In(rows)
-	if !ok {
+	if !ok || len(t.Rows)*len(t.Aligns) > mostCells {
 		_, _ = w.WriteString(map[bool]string{true: "<p>", false: "</p>\n"}[entering])
 		return ast.WalkContinue, nil
 	}
@@ -70,11 +74,7 @@ func paragraph(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.
 	_, _ = w.WriteString("<table>")
 	for i, row := range t.Rows {
 		_, _ = w.WriteString("<tr>")
-		for j := range t.Aligns {
-			cell := ""
-			if j < len(row) {
-				cell = row[j]
-			}
+		for _, cell := range row[:min(len(row), len(t.Aligns))] {
 			inline(w, map[bool]string{true: "th", false: "td"}[i == 0], cell)
 		}
 		_, _ = w.WriteString("</tr>")

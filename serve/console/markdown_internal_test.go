@@ -14,7 +14,8 @@ func TestMarkdown(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"emphasis":       {"a **b** `c`", "<p>a <strong>b</strong> <code>c</code></p>"},
 		"table":          {"x\n| a | b |\n|---|---|\n| 1 | **2** |", "<p>x</p><table><tr><th>a</th><th>b</th></tr><tr><td>1</td><td><strong>2</strong></td></tr></table>"},
-		"short row":      {"| a | b |\n|---|---|\n| 1 |", "<table><tr><th>a</th><th>b</th></tr><tr><td>1</td><td></td></tr></table>"},
+		"short row":      {"| a | b |\n|---|---|\n| 1 |", "<table><tr><th>a</th><th>b</th></tr><tr><td>1</td></tr></table>"},
+		"large table":    {strings.Repeat("|a", 300) + "\n" + strings.Repeat("|-", 300) + "\n" + strings.Repeat("|b\n", 300), "<p>|a|a|a"},
 		"HTML in a line": {"a <b onclick=x>c</b>", "<p>a &lt;b onclick=x&gt;c&lt;/b&gt;</p>"},
 		"HTML block":     {"<script>alert(1)</script>", "<pre>&lt;script&gt;alert(1)&lt;/script&gt;</pre>"},
 		"script address": {"[a](javascript:alert(1))", `<p><a href="">a</a></p>`},

@@ -85,8 +85,8 @@ func TestHooksOfOnePhase(t *testing.T) {
 func TestTrustedDirectories(t *testing.T) {
 	t.Parallel()
 	f := sample()
-	f.trust = append(f.trust, api.Trust{Dir: "/home/ann/my shop", State: "directory missing"})
-	open(t, f).get("/hooks").has(t, "belay trust /home/ann/shop/.belay", "timeout: 50s", "2 trusted directories need attention", "belay trust &#39;/home/ann/my shop&#39; --forget")
+	f.trust = append(f.trust, api.Trust{Dir: "/srv/my shop", State: "directory missing"})
+	open(t, f).get("/hooks").has(t, "belay trust /srv/shop/.belay", "timeout: 50s", "2 trusted directories need attention", "belay trust &#39;/srv/my shop&#39; --forget")
 }
 
 // A token with labels gets 404 from operations that show things of all tenants. The page says

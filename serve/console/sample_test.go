@@ -68,7 +68,7 @@ func sample() *fakeAPI {
 	stat("turn.end", "index", 84, 4, 0, 2*time.Second, 3100*time.Millisecond)
 
 	f.trust = []api.Trust{
-		{Dir: "/home/ann/shop/.belay", Origin: "project", State: "changed", By: "ann", At: now.AddDate(0, 0, -9), Changes: []api.TrustChange{
+		{Dir: "/srv/shop/.belay", Origin: "project", State: "changed", By: "ann", At: now.AddDate(0, 0, -9), Changes: []api.TrustChange{
 			{File: "hooks/payments-gate.yaml", Change: "changed", Diff: "@@ -1,3 +1,3 @@\n id: payments-gate\n-timeout: 5s\n+timeout: 50s\n phase: tool.pre\n"},
 			{File: "hooks/bin/scan", Change: "added"},
 		}},

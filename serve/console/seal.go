@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/http"
@@ -16,7 +17,8 @@ import (
 
 // A browser that has logged in holds two things:
 //
-//   - The cookie, which the browser sends with every request. It holds the token, encrypted.
+//   - The cookie, which the browser sends with every request. It holds the token and the time,
+//     encrypted.
 //     It is enough to read.
 //   - The acting key, which console.js keeps in the storage of the origin and sends in a
 //     header with every action.
@@ -32,8 +34,9 @@ type seal struct {
 const (
 	cookieName = "belay_console"
 	keyHeader  = "Belay-Key"
-	// cookieAge is how long a browser stays logged in.
-	cookieAge = 30 * 24 * time.Hour
+	// cookieAge is how long a browser stays logged in. The time is part of the cookie, so that a
+	// copy of it does not live longer.
+	cookieAge = 7 * 24 * time.Hour
 )
 
 func newSeal(key []byte) (*seal, error) {
@@ -54,8 +57,9 @@ func newSeal(key []byte) (*seal, error) {
 // cookie returns the cookie for a token.
 func (s *seal) cookie(r *http.Request, secret string) *http.Cookie {
 	nonce := make([]byte, s.box.NonceSize())
-	_, _ = rand.Read(nonce) // it never fails
-	sealed := s.box.Seal(nonce, nonce, []byte(secret), []byte(cookieName))
+	_, _ = rand.Read(nonce)                                                                   // it never fails
+	plain := append(binary.BigEndian.AppendUint64(nil, uint64(time.Now().Unix())), secret...) //nolint:gosec // it is after 1970
+	sealed := s.box.Seal(nonce, nonce, plain, []byte(cookieName))
 	c := emptyCookie(r)
 	c.Value, c.MaxAge = base64.RawURLEncoding.EncodeToString(sealed), int(cookieAge.Seconds())
 	return c
@@ -74,7 +78,11 @@ func (s *seal) token(r *http.Request) (secret string, ok bool) {
 		return "", false
 	}
 	plain, err := s.open(c.Value)
-	return string(plain), err == nil
+	if err != nil || len(plain) < 8 {
+		return "", false
+	}
+	made := time.Unix(int64(binary.BigEndian.Uint64(plain)), 0) //nolint:gosec // cookie wrote it
+	return string(plain[8:]), time.Since(made) < cookieAge
 }
 
 func (s *seal) open(value string) ([]byte, error) {

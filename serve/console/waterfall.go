@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/belay-run/belay/serve/api"
@@ -80,7 +79,7 @@ func drawPart(t *api.Timeline, begin, end time.Time) Waterfall {
 	}
 	for i := range t.Spans {
 		s := t.Spans[i]
-		b := bar{Label: s.Name, Key: keyOf(i, &s), Indent: s.Kind == api.SpanHook}
+		b := bar{Label: s.Name, Key: keyOf(&s), Indent: s.Kind == api.SpanHook}
 		if same := quiet[s.Dispatch]; isQuietRun(&s) && len(same) >= foldFrom {
 			if same[0] != i {
 				continue
@@ -118,28 +117,27 @@ func isQuietRun(s *api.Span) bool {
 }
 
 // keyOf identifies a span of a turn. It stays the same while the turn grows.
-func keyOf(i int, s *api.Span) string {
-	if id := cmp.Or(s.Run, s.Approval); id != "" {
-		return id
-	}
-	if s.Call != "" {
+func keyOf(s *api.Span) string {
+	switch {
+	case s.Run != "":
+		return s.Run
+	case s.Kind == api.SpanApproval:
+		return s.Approval
+	case s.Kind == api.SpanSubagent:
+		return s.Session
+	case s.Call != "":
 		return s.Kind + "-" + strconv.Itoa(s.Step) + "-" + s.Call
+	default:
+		return s.Kind + "-" + strconv.FormatInt(s.Seq, 10) + "-" + strconv.Itoa(s.Step)
 	}
-	if s.Seq > 0 {
-		return s.Kind + "-" + strconv.FormatInt(s.Seq, 10)
-	}
-	return s.Kind + "-" + strconv.Itoa(i)
 }
 
 func decimal(x float64) string { return strconv.FormatFloat(x, 'f', 3, 64) + "%" }
 
-// find returns the span with a key.
+// find returns the span with a key, or nil.
 func find(t *api.Timeline, key string) *api.Span {
-	i := slices.IndexFunc(t.Spans, func(s api.Span) bool { return keyOf(-1, &s) == key })
+	i := slices.IndexFunc(t.Spans, func(s api.Span) bool { return keyOf(&s) == key })
 	if i < 0 {
-		if n, err := strconv.Atoi(key[strings.LastIndexByte(key, '-')+1:]); err == nil && n < len(t.Spans) && n >= 0 {
-			return &t.Spans[n]
-		}
 		return nil
 	}
 	return &t.Spans[i]

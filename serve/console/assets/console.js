@@ -22,34 +22,47 @@
       location.replace(answer.next);
     };
     form.addEventListener("submit", (event) => { event.preventDefault(); enter(); });
+    const known = localStorage.getItem(keyName);
     if (location.hash.length > 1) {
       $("#token").value = decodeURIComponent(location.hash.slice(1));
       history.replaceState(null, "", location.pathname + location.search);
-      enter();
+      // A link of somebody else must not change who you are without a click.
+      if (!known) enter();
+    } else if (known && !problem.textContent && !sessionStorage.getItem("belay-tried")) {
+      // A link from another site comes without the cookie. From here, the browser sends it.
+      sessionStorage.setItem("belay-tried", "yes");
+      location.replace($("[name=next]", form).value);
     }
     return;
   }
 
+  sessionStorage.removeItem("belay-tried");
   document.addEventListener("htmx:configRequest", (event) => {
     event.detail.headers["Belay-Key"] = localStorage.getItem(keyName) || "";
   });
 
-  // Notices.
+  // Notices. A notice stays when the next page takes the place of this one.
   let said = "";
   const notice = () => {
     const place = $("#notice");
     if (!place || !said) return;
     place.className = "";
     place.textContent = said;
-    said = "";
   };
-  document.addEventListener("belay:said", (event) => { said = event.detail.value; setTimeout(notice, 50); });
+  document.addEventListener("belay:said", (event) => {
+    said = event.detail.value;
+    notice();
+    setTimeout(() => { said = ""; }, 5000);
+  });
   document.addEventListener("htmx:afterSettle", notice);
   document.addEventListener("htmx:sendError", () => {
     const place = $("#notice");
     place.className = "bad";
-    place.textContent = "The server does not answer. Nothing was sent: try again.";
+    place.textContent = "The server does not answer. It is unknown whether your request arrived: look before you try again.";
   });
+
+  // When the choices that are on the page appeared.
+  let shownAt = Date.now();
 
   // Live changes. Each part of the page names the news that concern it, and is loaded again.
   let stream = null;
@@ -82,7 +95,7 @@
       const detail = $("#detail"), fresh = $("#detail", page);
       if (detail && fresh) {
         const now = $("article", detail), then = $("article", fresh);
-        if (!now || !then || now.dataset.state !== then.dataset.state) swap(detail, fresh);
+        if (!now || !then || now.dataset.state !== then.dataset.state || detail.dataset.selected !== fresh.dataset.selected) swap(detail, fresh);
       }
       hideWritten();
     } finally {
@@ -100,6 +113,7 @@
     fresh = document.importNode(fresh, true);
     for (const d of fresh.querySelectorAll("details[id]")) if (open.has(d.id)) d.open = true;
     old.replaceWith(fresh);
+    if ($("[data-key]", fresh)) shownAt = Date.now();
     fresh.scrollTop = top;
     if (window.htmx) window.htmx.process(fresh);
     const again = mark && fresh.querySelector(mark);
@@ -154,7 +168,7 @@
     };
     stream.onmessage = (event) => {
       const news = JSON.parse(event.data);
-      if (news.what === "login") { location.reload(); return; }
+      if (news.what === "login" || news.what === "gone") { stream.close(); location.reload(); return; }
       if (news.what === "text" || news.what === "thinking") { write(news); return; }
       if (news.what === "session") written = true;
       plan(news.what);
@@ -188,7 +202,6 @@
 
   // Keys.
   let go = false;
-  let shownAt = Date.now();
   document.addEventListener("htmx:afterSwap", () => { shownAt = Date.now(); });
   const move = (by) => {
     const all = [...document.querySelectorAll(".items a, .rows .name a, .waterfall a")].filter((a) => a.offsetParent);
@@ -207,6 +220,7 @@
     }
     if (event.key === "Enter" && target.id === "reason") {
       event.preventDefault();
+      target.blur(); // htmx would put the focus into the same field of the next approval
       $("[value=deny]", target.form).click();
       return;
     }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/host"
+	"github.com/belay-run/belay/serve"
 	"github.com/belay-run/belay/serve/api"
 )
 
@@ -18,7 +20,7 @@ import (
 // SPEC V-02
 func TestJobs(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil, nil)
+	w := newWorld(t, nil, func(_ *host.Options, o *serve.Options) { o.Workers = 0 }) // nobody runs the jobs
 	queue := w.host.Store().(belay.JournalStore).Queue()
 	later := time.Now().Add(time.Hour)
 	for i := range 3 {

@@ -96,7 +96,7 @@ SELECT m.session, COALESCE(m.body ->> '$.turn', ''), unixepoch(m.body ->> '$.tim
 	CASE WHEN instr(m.session, '/') > 0 THEN substr(m.session, 1, instr(m.session, '/') - 1) ELSE m.session END,
 	COALESCE(sum(m.body ->> '$.usage.in'), 0), COALESCE(sum(m.body ->> '$.usage.out'), 0),
 	COALESCE(sum(m.body ->> '$.usage.cache_read'), 0), COALESCE(sum(m.body ->> '$.usage.cache_write'), 0), COALESCE(sum(m.body ->> '$.usage.cost'), 0)
-FROM messages m JOIN sessions s ON s.id = m.session
+FROM (SELECT session, seq, CASE WHEN json_valid(body) THEN body ELSE '{}' END AS body FROM messages) m JOIN sessions s ON s.id = m.session
 WHERE m.body -> '$.usage' IS NOT NULL AND unixepoch(m.body ->> '$.time') IS NOT NULL
 	AND m.seq > COALESCE(CASE WHEN s.state <> '' THEN s.state ->> '$.forked_from.seq' END, 0)
 GROUP BY 1, 2, 3, 4, 5, 6`

@@ -160,7 +160,7 @@ func TestRevokedTokensEndRequests(t *testing.T) { //nolint:tparallel // its part
 		return w.mcpSend("limited", w.mcpBegin("limited").header.Get("Mcp-Session-Id"), "tools/call", map[string]any{"name": "main", "arguments": map[string]any{"text": "block"}})
 	}
 	w.token("limited", nil, serve.RoleRun)
-	for what, send := range waiting { //nolint:paralleltest // each revokes the same token
+	for what, send := range waiting {
 		t.Run(what, func(t *testing.T) {
 			ended := make(chan *reply, 1)
 			go func() { ended <- send() }()
@@ -196,7 +196,7 @@ func TestRevokedTokensEndRequests(t *testing.T) { //nolint:tparallel // its part
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, value := range map[string]string{"Authorization": "Bearer " + w.secret["limited"], "Accept": "text/event-stream", "Mcp-Session-Id": w.mcpBegin("limited").header.Get("Mcp-Session-Id")} {
+	for name, value := range map[string]string{"Authorization": "Bearer " + w.secret["limited"], "Accept": "text/event-stream", "Mcp-Session-Id": w.mcpBegin("limited").header.Get("Mcp-Session-Id")} { //nolint:paralleltest // the parts above revoke the same token
 		r.Header.Set(name, value)
 	}
 	stream, err := http.DefaultClient.Do(r)

@@ -197,6 +197,17 @@ func keyboard(r *channel.Request) object {
 	return object{"inline_keyboard": rows}
 }
 
+// chatMessage is a message in a chat.
+type chatMessage struct {
+	ID   int64 `json:"message_id"`
+	From user  `json:"from"`
+	Chat struct {
+		ID int64 `json:"id"`
+	} `json:"chat"`
+	Text  string       `json:"text"`
+	Reply *chatMessage `json:"reply_to_message"`
+}
+
 // place returns the place of a message: the id of the chat and the id of the message, which is
 // unique in its chat only.
 func (m *chatMessage) place() string { return fmt.Sprintf("%d %d", m.Chat.ID, m.ID) }
@@ -231,17 +242,6 @@ func (c *Channel) Test(ctx context.Context, text string) error {
 // user is a person.
 type user struct {
 	ID int64 `json:"id"`
-}
-
-// chatMessage is a message in a chat.
-type chatMessage struct {
-	ID   int64 `json:"message_id"`
-	From user  `json:"from"`
-	Chat struct {
-		ID int64 `json:"id"`
-	} `json:"chat"`
-	Text  string       `json:"text"`
-	Reply *chatMessage `json:"reply_to_message"`
 }
 
 // update is something that a person did.

@@ -158,8 +158,8 @@ func (c *Console) enter(w http.ResponseWriter, r *http.Request) *visit {
 	if r.Method == http.MethodGet && r.URL.Path != "/approvals" && r.URL.Path != "/live" {
 		to += "?" + loginQuery(r.URL.RequestURI())
 	}
-	if r.Header.Get("HX-Request") != "" {
-		w.Header().Set("HX-Redirect", to) // htmx must load the whole page
+	if r.Header.Get("Hx-Request") != "" {
+		w.Header().Set("Hx-Redirect", to) // htmx must load the whole page
 		w.WriteHeader(http.StatusUnauthorized)
 		return nil
 	}
@@ -242,8 +242,8 @@ func (v *visit) fail(err error) {
 // failNotice shows an error of an action in the notice of the page, and leaves the page as it is.
 func (v *visit) failNotice(err error) {
 	p := v.problem(err)
-	v.w.Header().Set("HX-Retarget", "#notice")
-	v.w.Header().Set("HX-Reswap", "outerHTML")
+	v.w.Header().Set("Hx-Retarget", "#notice")
+	v.w.Header().Set("Hx-Reswap", "outerHTML")
 	v.show(p.Status, notice(sentence(p.Detail), "bad"))
 }
 
@@ -261,7 +261,7 @@ func (v *visit) problem(err error) *api.Problem {
 
 // goTo tells the browser to load another page.
 func (v *visit) goTo(path string) {
-	if v.r.Header.Get("HX-Request") == "" {
+	if v.r.Header.Get("Hx-Request") == "" {
 		http.Redirect(v.w, v.r, path, http.StatusSeeOther) //nolint:gosec // callers pass pages of the console
 		return
 	}
@@ -269,7 +269,7 @@ func (v *visit) goTo(path string) {
 	if err != nil {
 		to = []byte(path)
 	}
-	v.w.Header().Set("HX-Location", ascii(to))
+	v.w.Header().Set("Hx-Location", ascii(to))
 	v.w.WriteHeader(http.StatusNoContent)
 }
 
@@ -277,7 +277,7 @@ func (v *visit) goTo(path string) {
 func (v *visit) say(text string) {
 	said, err := json.Marshal(map[string]string{"belay:said": text})
 	if err == nil {
-		v.w.Header().Set("HX-Trigger", ascii(said))
+		v.w.Header().Set("Hx-Trigger", ascii(said))
 	}
 }
 

@@ -219,14 +219,14 @@ func TestRestart(t *testing.T) {
 func (w *world) cookie(as string) *http.Cookie {
 	w.t.Helper()
 	resp := w.post("/login", url.Values{"token": {w.secret[as]}, "next": {"/sessions"}}, nil, nil)
-	if resp.StatusCode != http.StatusSeeOther || resp.Header.Get("Location") != "/sessions" || len(resp.Cookies()) != 1 {
-		w.t.Fatalf("the login answers %d with %v", resp.StatusCode, resp.Header)
+	if resp.status != http.StatusSeeOther || resp.header.Get("Location") != "/sessions" || len(resp.cookies) != 1 {
+		w.t.Fatalf("the login answers %d with %v", resp.status, resp.header)
 	}
-	return resp.Cookies()[0]
+	return resp.cookies[0]
 }
 
 // post sends a form.
-func (w *world) post(path string, form url.Values, cookie *http.Cookie, header map[string]string) *http.Response {
+func (w *world) post(path string, form url.Values, cookie *http.Cookie, header map[string]string) *answer {
 	w.t.Helper()
 	r, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, w.url+path, strings.NewReader(form.Encode()))
 	if err != nil {
@@ -239,12 +239,7 @@ func (w *world) post(path string, form url.Values, cookie *http.Cookie, header m
 	for name, value := range header {
 		r.Header.Set(name, value)
 	}
-	resp, err := http.DefaultTransport.RoundTrip(r)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(func() { _ = resp.Body.Close() })
-	return resp
+	return w.do(r)
 }
 
 // Every page can be read without JavaScript. Without a login it leads to the login page.
@@ -259,24 +254,24 @@ func TestReadingNeedsNoScript(t *testing.T) {
 		"/approvals": "notes.md", "/approvals/" + a.ID: "notes.md", "/sessions": "Notes", "/sessions/" + a.Session: "notes.md",
 	} {
 		resp := w.get(path, cookie)
-		if text := bodyOf(t, resp); resp.StatusCode != http.StatusOK || !strings.Contains(text, want) {
-			t.Errorf("%s: status %d, want a page with %q: %s", path, resp.StatusCode, want, text)
+		if text := resp.body; resp.status != http.StatusOK || !strings.Contains(text, want) {
+			t.Errorf("%s: status %d, want a page with %q: %s", path, resp.status, want, text)
 		}
-		if out := w.get(path, nil); out.StatusCode != http.StatusSeeOther || !strings.HasPrefix(out.Header.Get("Location"), "/login") {
-			t.Errorf("%s without a login: status %d to %q", path, out.StatusCode, out.Header.Get("Location"))
+		if out := w.get(path, nil); out.status != http.StatusSeeOther || !strings.HasPrefix(out.header.Get("Location"), "/login") {
+			t.Errorf("%s without a login: status %d to %q", path, out.status, out.header.Get("Location"))
 		}
 	}
-	if resp := w.get("/nowhere", cookie); resp.StatusCode != http.StatusNotFound || !strings.Contains(bodyOf(t, resp), "There is no page") {
-		t.Errorf("a page that does not exist: status %d", resp.StatusCode)
+	if resp := w.get("/nowhere", cookie); resp.status != http.StatusNotFound || !strings.Contains(resp.body, "There is no page") {
+		t.Errorf("a page that does not exist: status %d", resp.status)
 	}
-	if resp := w.get("/sessions/nobody", cookie); resp.StatusCode != http.StatusNotFound {
-		t.Errorf("a session that does not exist: status %d", resp.StatusCode)
+	if resp := w.get("/sessions/nobody", cookie); resp.status != http.StatusNotFound {
+		t.Errorf("a session that does not exist: status %d", resp.status)
 	}
 	if err := w.tokens.Revoke("admin"); err != nil {
 		t.Fatal(err)
 	}
-	if resp := w.get("/sessions", cookie); resp.StatusCode != http.StatusUnauthorized || !strings.Contains(bodyOf(t, resp), "no longer valid") {
-		t.Errorf("a revoked token: status %d", resp.StatusCode)
+	if resp := w.get("/sessions", cookie); resp.status != http.StatusUnauthorized || !strings.Contains(resp.body, "no longer valid") {
+		t.Errorf("a revoked token: status %d", resp.status)
 	}
 }
 
@@ -296,8 +291,8 @@ func TestCookieCannotAct(t *testing.T) {
 		t.Error("the cookie has the token in clear text")
 	}
 	resp := w.post("/login", url.Values{"token": {w.secret["reader"]}}, nil, map[string]string{"Accept": "application/json"})
-	key := field(t, bodyOf(t, resp), "key")
-	otherKey := resp.Cookies()[0]
+	key := field(t, resp.body, "key")
+	otherKey := resp.cookies[0]
 	form := url.Values{"choice": {"once"}, "hash": {a.Hash}}
 	for name, c := range map[string]struct {
 		cookie *http.Cookie
@@ -315,8 +310,8 @@ func TestCookieCannotAct(t *testing.T) {
 		"a cookie that somebody made":  {&http.Cookie{Name: cookie.Name, Value: "x" + cookie.Value[1:]}, map[string]string{"Belay-Key": key}, http.StatusSeeOther},
 		"the cookie as a token":        {nil, map[string]string{"Authorization": "Bearer " + cookie.Value}, http.StatusSeeOther},
 	} {
-		if resp := w.post("/approvals/"+a.ID, form, c.cookie, c.header); resp.StatusCode != c.status {
-			t.Errorf("%s: status %d, want %d", name, resp.StatusCode, c.status)
+		if resp := w.post("/approvals/"+a.ID, form, c.cookie, c.header); resp.status != c.status {
+			t.Errorf("%s: status %d, want %d", name, resp.status, c.status)
 		}
 	}
 	if d := w.approval(a.ID).Decided; d != nil {
@@ -345,7 +340,7 @@ func TestTextsAreText(t *testing.T) {
 	_ = r
 	for next, want := range map[string]string{"//example.com/": "/approvals", "https://example.com": "/approvals", `/\example.com`: "/approvals", "/sessions?a=b": "/sessions?a=b"} {
 		resp := w.post("/login", url.Values{"token": {w.secret["admin"]}, "next": {next}}, nil, nil)
-		if got := resp.Header.Get("Location"); got != want {
+		if got := resp.header.Get("Location"); got != want {
 			t.Errorf("the login with next=%q leads to %q, want %q", next, got, want)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -53,7 +54,7 @@ func conversation(ctx context.Context, v *visit) (templ.Component, error) {
 		return nil, err
 	}
 	before, _ := strconv.ParseInt(v.query("before"), 10, 64) // 0: the newest
-	list, err := v.ListMessages(ctx, api.ListMessages{Session: id, Newest: true, Before: before, Limit: messagesPerPage})
+	list, err := v.messages(ctx, id, before)
 	if err != nil {
 		return nil, err
 	}
@@ -88,6 +89,18 @@ func conversation(ctx context.Context, v *visit) (templ.Component, error) {
 		}
 	}
 	return conversationPage(v, &b), nil
+}
+
+// messages reads the messages before a number, the newest first. A page with many large images
+// is too large for a response: then it has fewer messages.
+func (v *visit) messages(ctx context.Context, session string, before int64) (list api.MessageList, err error) {
+	for limit := messagesPerPage; limit > 0; limit /= 10 {
+		list, err = v.ListMessages(ctx, api.ListMessages{Session: session, Newest: true, Before: before, Limit: limit})
+		if _, refused := errors.AsType[*api.Problem](err); err == nil || refused || ctx.Err() != nil {
+			break
+		}
+	}
+	return list, err
 }
 
 // choose finds what a bar of the waterfall stands for.
@@ -301,7 +314,7 @@ func startSession(ctx context.Context, v *visit) error {
 		_ = v.DeleteSession(ctx, session.ID) // ignore errors: an empty session stays, if the token may not delete it
 		return err
 	}
-	v.w.Header().Set("HX-Redirect", sessionPath(session.ID))
+	v.w.Header().Set("Hx-Redirect", sessionPath(session.ID))
 	v.w.WriteHeader(http.StatusNoContent)
 	return nil
 }
@@ -316,7 +329,7 @@ func sendMessage(ctx context.Context, v *visit) error {
 	if _, err := v.StartTurn(ctx, in); err != nil {
 		return err
 	}
-	v.w.Header().Set("HX-Trigger", "belay:sent")
+	v.w.Header().Set("Hx-Trigger", "belay:sent")
 	v.w.WriteHeader(http.StatusNoContent)
 	return nil
 }
@@ -324,7 +337,7 @@ func sendMessage(ctx context.Context, v *visit) error {
 // message reads a message with its files from a form.
 func message(r *http.Request) (api.StartTurn, error) {
 	var in api.StartTurn
-	if err := r.ParseMultipartForm(mostForm); err != nil { // act limits the body
+	if err := r.ParseMultipartForm(mostForm); err != nil { //nolint:gosec // act limits the body
 		return in, fmt.Errorf("read the message: %w", err)
 	}
 	in.Text, in.Agent = strings.TrimSpace(r.FormValue("text")), r.FormValue("agent")
@@ -373,7 +386,7 @@ func forkSession(ctx context.Context, v *visit) error {
 	if err != nil {
 		return err
 	}
-	v.w.Header().Set("HX-Redirect", sessionPath(session.ID))
+	v.w.Header().Set("Hx-Redirect", sessionPath(session.ID))
 	v.w.WriteHeader(http.StatusNoContent)
 	return nil
 }

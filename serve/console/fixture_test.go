@@ -429,7 +429,7 @@ func (b *browser) picture(dir, name string) {
 }
 
 // get sends a request of a browser without JavaScript.
-func (w *world) get(path string, cookie *http.Cookie) *http.Response {
+func (w *world) get(path string, cookie *http.Cookie) *answer {
 	w.t.Helper()
 	r, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.url+path, http.NoBody)
 	if err != nil {
@@ -439,22 +439,30 @@ func (w *world) get(path string, cookie *http.Cookie) *http.Response {
 	if cookie != nil {
 		r.AddCookie(cookie)
 	}
+	return w.do(r)
+}
+
+// answer is a response that was read to its end.
+type answer struct {
+	status  int
+	header  http.Header
+	cookies []*http.Cookie
+	body    string
+}
+
+// do sends a request, and follows no redirect.
+func (w *world) do(r *http.Request) *answer {
+	w.t.Helper()
 	resp, err := http.DefaultTransport.RoundTrip(r)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.t.Cleanup(func() { _ = resp.Body.Close() })
-	return resp
-}
-
-// bodyOf reads a response to its end.
-func bodyOf(t *testing.T, resp *http.Response) string {
-	t.Helper()
+	defer func() { _ = resp.Body.Close() }()
 	data, err := io.ReadAll(resp.Body)
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
-	return string(data)
+	return &answer{resp.StatusCode, resp.Header, resp.Cookies(), string(data)}
 }
 
 // field returns a field of a JSON object.

@@ -57,10 +57,10 @@ func newSeal(key []byte) (*seal, error) {
 // cookie returns the cookie for a token.
 func (s *seal) cookie(r *http.Request, secret string) *http.Cookie {
 	nonce := make([]byte, s.box.NonceSize())
-	_, _ = rand.Read(nonce)                                                                   // it never fails
-	plain := append(binary.BigEndian.AppendUint64(nil, uint64(time.Now().Unix())), secret...) //nolint:gosec // it is after 1970
+	_, _ = rand.Read(nonce) // it never fails
+	plain := append(binary.BigEndian.AppendUint64(nil, uint64(time.Now().Unix())), secret...)
 	sealed := s.box.Seal(nonce, nonce, plain, []byte(cookieName))
-	c := emptyCookie(r)
+	c := emptyCookie(r) //nolint:gosec // it has all attributes
 	c.Value, c.MaxAge = base64.RawURLEncoding.EncodeToString(sealed), int(cookieAge.Seconds())
 	return c
 }
@@ -81,7 +81,7 @@ func (s *seal) token(r *http.Request) (secret string, ok bool) {
 	if err != nil || len(plain) < 8 {
 		return "", false
 	}
-	made := time.Unix(int64(binary.BigEndian.Uint64(plain)), 0) //nolint:gosec // cookie wrote it
+	made := time.Unix(int64(binary.BigEndian.Uint64(plain)), 0)
 	return string(plain[8:]), time.Since(made) < cookieAge
 }
 
@@ -109,7 +109,7 @@ func (s *seal) mayAct(r *http.Request) bool {
 
 // forget removes the cookie.
 func forget(w http.ResponseWriter, r *http.Request) {
-	c := emptyCookie(r)
+	c := emptyCookie(r) //nolint:gosec // it has all attributes
 	c.MaxAge = -1
-	http.SetCookie(w, c) //nolint:gosec // as emptyCookie says
+	http.SetCookie(w, c)
 }

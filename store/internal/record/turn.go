@@ -58,7 +58,7 @@ func Submitted(ctx context.Context, db Database, key string) (*belay.SubmittedEr
 		var created int64
 		err := rows.Scan(&s.Session, &s.Turn, &s.Key.Hash, &s.Key.After, &created)
 		s.Key.ID, s.Time = key, time.Unix(0, created)
-		return err
+		return err //nolint:wrapcheck // Collect adds context
 	})
 	if err != nil {
 		return nil, err

@@ -187,9 +187,6 @@ func readSession(ctx context.Context, s *Server, q *request, in *sessionIn) (api
 	}
 	out, err := inspect.SessionOf(ctx, s.store, info)
 	if err == nil {
-		out.Pending, err = inspect.Pending(ctx, s.store, &info)
-	}
-	if err == nil {
 		out.Calls, err = inspect.OpenCalls(ctx, s.store, &info)
 	}
 	return q.token.session(&info, out), err

@@ -91,10 +91,6 @@ func stateGroup(info *belay.SessionInfo) string {
 // listed describes a session for a list.
 func (s *Server) listed(ctx context.Context, info *belay.SessionInfo) (api.Session, error) {
 	one, err := inspect.SessionOf(ctx, s.store, *info)
-	if err != nil {
-		return one, err
-	}
 	one.Title = inspect.Beginning(one.Title, titleLength)
-	one.Pending, err = inspect.Pending(ctx, s.store, info)
 	return one, err
 }

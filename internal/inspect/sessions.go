@@ -15,8 +15,14 @@ import (
 	"github.com/belay-run/belay/serve/api"
 )
 
+// SessionStore has what describes a session.
+type SessionStore interface {
+	belay.TurnStore
+	belay.ListStore
+}
+
 // SessionOf describes a session as listings show it.
-func SessionOf(ctx context.Context, store belay.TurnStore, info belay.SessionInfo) (api.Session, error) {
+func SessionOf(ctx context.Context, store SessionStore, info belay.SessionInfo) (api.Session, error) {
 	l := api.Session{
 		ID: info.ID, Title: TitleOf(ctx, store, info), State: StateOf(info), Turns: info.State.Turns, Last: info.Last, Labels: info.Labels, Cursor: info.Cursor(),
 		Created: info.Created, Changed: info.Changed, Usage: info.State.Spent(), ForkedFrom: info.State.ForkedFrom, Ending: info.State.Ending,
@@ -34,7 +40,9 @@ func SessionOf(ctx context.Context, store belay.TurnStore, info belay.SessionInf
 			l.State, l.Title = "waiting", cmp.Or(info.Title, queued[0].Text)
 		}
 	}
-	return l, nil
+	var err error
+	l.Pending, err = pending(ctx, store, &info)
+	return l, err
 }
 
 // OpenCalls returns the calls of the last response in the open turn of a session, with their
@@ -141,9 +149,9 @@ func NewSessionID(now time.Time) string {
 	return now.Format("20060102") + "-" + strings.ToLower(rand.Text()[:5])
 }
 
-// Pending returns how many approvals and questions the open turn of a session waits for, with
+// pending returns how many approvals and questions the open turn of a session waits for, with
 // those of its subagents. For a session that is not parked, it reads nothing.
-func Pending(ctx context.Context, store belay.ListStore, info *belay.SessionInfo) (int, error) {
+func pending(ctx context.Context, store belay.ListStore, info *belay.SessionInfo) (int, error) {
 	if info.State.Turn == nil || !info.State.Turn.Parked {
 		return 0, nil
 	}

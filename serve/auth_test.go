@@ -180,7 +180,7 @@ func TestTokens(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	w.token("ci", nil, serve.RoleRead)
 	dir := filepath.Dir(w.tokens.LocalFile())
-	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil || len(files) != 2 {
 		t.Fatalf("the files are %v, %v", files, err)
 	}

@@ -83,10 +83,13 @@
     const wanted = (part) => what.has("all") || part.dataset.part.split(" ").some((name) => what.has(name));
     loading = true;
     try {
-      const response = await fetch(address(), { headers: { "HX-Request": "true" } });
+      const response = await fetch(address(), { headers: { "HX-Request": "true" } }).catch(() => null);
+      if (!response) return; // the stream connects again, and then all is loaded
       if (response.status === 401) { location.reload(); return; }
       if (!response.ok) return;
-      const page = new DOMParser().parseFromString(await response.text(), "text/html");
+      const text = await response.text().catch(() => "");
+      if (!text) return;
+      const page = new DOMParser().parseFromString(text, "text/html");
       document.title = page.title;
       swap($("#pages"), $("#pages", page));
       for (const part of document.querySelectorAll("[data-part]")) {

@@ -47,7 +47,9 @@ type Config struct {
 	Memory    Memory    `json:"memory"`
 	Hooks     Hooks     `json:"hooks"`
 	Skills    Skills    `json:"skills"`
-	Serve     Serve     `json:"serve"`
+	// OtherAgents says which files of other coding agents are used.
+	OtherAgents OtherAgents `json:"other_agents"`
+	Serve       Serve       `json:"serve"`
 	// Server is the address of the server that commands use instead of the store of the
 	// project, or "".
 	Server string `json:"server"`
@@ -106,6 +108,27 @@ type Skills struct {
 	// EnforceAllowedTools makes the field allowed-tools of an active skill a limit, for all
 	// agents.
 	EnforceAllowedTools bool `json:"enforce_allowed_tools"`
+}
+
+// OtherAgents has settings for files that were written for other coding agents, such as
+// .claude and AGENTS.md.
+type OtherAgents struct {
+	// Ignore lists the kinds of files that Belay does not use, see [OtherAgentsKinds], or
+	// "all".
+	Ignore []string `json:"ignore"`
+	// Strict makes their gates deny when a hook fails. By default, a failed hook of another
+	// agent does what that agent would do, which is mostly to continue.
+	Strict bool `json:"strict"`
+}
+
+// OtherAgentsKinds returns the words that other_agents.ignore may have, besides "all".
+func OtherAgentsKinds() []string {
+	return []string{"agents", "commands", "hooks", "instructions", "mcp", "permissions", "plugins", "skills"}
+}
+
+// Uses reports whether Belay uses a kind of files of other agents.
+func (o *OtherAgents) Uses(kind string) bool {
+	return !slices.Contains(o.Ignore, kind) && !slices.Contains(o.Ignore, "all")
 }
 
 // Serve has the settings of belay serve.
@@ -198,6 +221,10 @@ func fields() []field {
 		{path: "skills.enforce_allowed_tools", value: func(c *Config) any { return &c.Skills.EnforceAllowedTools }, looser: func(project, user *Config) bool {
 			return user.Skills.EnforceAllowedTools && !project.Skills.EnforceAllowedTools
 		}},
+		{path: "other_agents.ignore", value: func(c *Config) any { return &c.OtherAgents.Ignore }, check: func(c *Config) error { return checkOtherAgents(c.OtherAgents.Ignore) }, private: "which files of other agents are used"},
+		{path: "other_agents.strict", value: func(c *Config) any { return &c.OtherAgents.Strict }, looser: func(project, user *Config) bool {
+			return user.OtherAgents.Strict && !project.OtherAgents.Strict
+		}},
 		{path: "memory.mode", value: func(c *Config) any { return &c.Memory.Mode }, check: func(c *Config) error { return oneOf(c.Memory.Mode, memoryModes()) }, looser: looserMemory},
 		{path: "memory.file", value: func(c *Config) any { return &c.Memory.File }, private: "where memories are kept"},
 		{path: "serve.listen", value: func(c *Config) any { return &c.Serve.Listen }, private: howServed},
@@ -221,6 +248,19 @@ const (
 	howServed   = "how the server is reached"
 	whichServer = "which server gets your messages and your token"
 )
+
+// checkOtherAgents returns an error if a word is not a kind of files of other agents.
+func checkOtherAgents(kinds []string) error {
+	for _, kind := range kinds {
+		if kind == "all" {
+			continue
+		}
+		if err := oneOf(kind, OtherAgentsKinds()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // checkServer returns an error if a text is not the address of a server. The error does not
 // repeat the text, which may have a password.

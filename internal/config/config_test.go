@@ -95,6 +95,7 @@ sandbox: {mode: off, write: [~/cache], memory: 3GB, processes: 7, cpu_time: 2h}
 network: {private_hosts: [mcp.example.com], proxy: true}
 memory: {mode: propose, file: ~/memory.db}
 skills: {enforce_allowed_tools: true}
+other_agents: {ignore: [hooks, mcp], strict: true}
 serve: {listen: "0.0.0.0:80", hosts: [belay.example.com], url: "https://belay.example.com", workers: 0, trust_proxy: true, max_body: 2MB, connections: 9, rate: 7, streams: 5}
 server: https://belay.example.com
 token_file: ~/token
@@ -144,12 +145,13 @@ providers:
 				"x_*":    {},
 			},
 		},
-		Sandbox: config.Sandbox{Mode: "off", Write: []string{filepath.Join(home, "cache")}, Memory: 3_000_000_000, Processes: 7, CPUTime: 2 * time.Hour},
-		Network: config.Network{PrivateHosts: []string{"mcp.example.com"}, Proxy: true},
-		Memory:  config.Memory{Mode: "propose", File: filepath.Join(home, "memory.db")},
-		Skills:  config.Skills{EnforceAllowedTools: true},
-		Serve:   config.Serve{Listen: "0.0.0.0:80", Hosts: []string{"belay.example.com"}, URL: "https://belay.example.com", TrustProxy: true, MaxBody: 2_000_000, Connections: 9, Rate: 7, Streams: 5},
-		Server:  "https://belay.example.com", TokenFile: filepath.Join(home, "token"),
+		Sandbox:     config.Sandbox{Mode: "off", Write: []string{filepath.Join(home, "cache")}, Memory: 3_000_000_000, Processes: 7, CPUTime: 2 * time.Hour},
+		Network:     config.Network{PrivateHosts: []string{"mcp.example.com"}, Proxy: true},
+		Memory:      config.Memory{Mode: "propose", File: filepath.Join(home, "memory.db")},
+		Skills:      config.Skills{EnforceAllowedTools: true},
+		OtherAgents: config.OtherAgents{Ignore: []string{"hooks", "mcp"}, Strict: true},
+		Serve:       config.Serve{Listen: "0.0.0.0:80", Hosts: []string{"belay.example.com"}, URL: "https://belay.example.com", TrustProxy: true, MaxBody: 2_000_000, Connections: 9, Rate: 7, Streams: 5},
+		Server:      "https://belay.example.com", TokenFile: filepath.Join(home, "token"),
 		Hooks: config.Hooks{Disable: []string{"project/slow"}, WebhookAllowlist: []string{"hooks.example.com"}, NoPreviews: true},
 		Channels: map[string]config.Channel{
 			"team":  {Kind: "slack", To: "C0123", Token: config.Secret{Env: "SLACK_BOT_TOKEN"}, AppToken: config.Secret{File: filepath.Join(o.UserDir, "belay", "app-token")}, Approvers: []string{"U1", "U2"}},
@@ -332,6 +334,10 @@ func TestMistakes(t *testing.T) {
 		{"a project tightens the sandbox", "", "sandbox: {mode: require}\n", nil},
 		{"a project hides texts from hooks", "", "hooks: {no_previews: true}\n", nil},
 		{"a project does not show texts to hooks", "hooks: {no_previews: true}\n", "hooks: {no_previews: false}\n", []string{"hooks.no_previews: a project may make this setting stricter"}},
+		{"a project makes gates of other agents strict", "", "other_agents: {strict: true}\n", nil},
+		{"a project does not make them open again", "other_agents: {strict: true}\n", "other_agents: {strict: false}\n", []string{"other_agents.strict: a project may make this setting stricter but not looser"}},
+		{"a project does not decide which of them are used", "", "other_agents: {ignore: [hooks]}\n", []string{"other_agents.ignore: "}},
+		{"an unknown kind of files of other agents", "other_agents: {ignore: [hook]}\n", "", []string{`"hook" is not one of`}},
 		{"a project makes skills' tools a limit", "", "skills: {enforce_allowed_tools: true}\n", nil},
 		{"a project does not lift that limit", "skills: {enforce_allowed_tools: true}\n", "skills: {enforce_allowed_tools: false}\n", []string{"skills.enforce_allowed_tools: a project may make this setting stricter but not looser"}},
 		{"a project does not turn the sandbox off", "", "sandbox:\n  mode: off\n", []string{"belay.yaml:2: sandbox.mode: a project may make this setting stricter but not looser: put it into the user's belay.yaml"}},
@@ -381,7 +387,7 @@ func TestTemplate(t *testing.T) {
 }
 
 // forUsers are settings that a project's file must not have.
-var forUsers = []string{"hooks.disable", "hooks.allow_commands", "hooks.webhook_allowlist", "permit.relax", "permit.roots", "permit.tools", "sandbox.write", "sandbox.memory", "sandbox.processes", "sandbox.cpu_time", "network.private_hosts", "network.proxy", "memory.file", "providers", "serve.listen", "serve.hosts", "serve.url", "channels", "serve.workers", "serve.trust_proxy", "serve.max_body", "serve.connections", "serve.rate", "serve.streams", "server", "token_file"}
+var forUsers = []string{"other_agents.ignore", "hooks.disable", "hooks.allow_commands", "hooks.webhook_allowlist", "permit.relax", "permit.roots", "permit.tools", "sandbox.write", "sandbox.memory", "sandbox.processes", "sandbox.cpu_time", "network.private_hosts", "network.proxy", "memory.file", "providers", "serve.listen", "serve.hosts", "serve.url", "channels", "serve.workers", "serve.trust_proxy", "serve.max_body", "serve.connections", "serve.rate", "serve.streams", "server", "token_file"}
 
 // The rules and guards of the user's file and of the project's file apply together.
 func TestRulesAddUp(t *testing.T) {

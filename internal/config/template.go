@@ -68,6 +68,11 @@ const template = `# Settings of this project for belay. Every line is optional; 
 # skills:
 #   enforce_allowed_tools: false # true: while a skill is active, only its allowed-tools may run
 
+# other_agents:                # files that were written for other coding agents, such as .claude and AGENTS.md
+#   strict: false              # true: when one of their gates fails, it denies. Otherwise the agent's own rule applies: mostly, continue
+# other_agents.ignore (which of these files have no effect: agents, commands, hooks, instructions, mcp, permissions, plugins,
+# skills, or all) works only in the user's own file, or as a variable.
+
 # memory:                      # remember facts across sessions, in a file of the user
 #   mode: off                  # off, read (recall only), propose (new facts wait for "belay memory accept") or on
 

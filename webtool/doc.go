@@ -16,6 +16,10 @@
 // that the authorizer sees every address. By default, a host name must resolve to a public
 // address.
 //
+// # Concurrency
+//
+// An Extension is safe for concurrent use.
+//
 // # Errors
 //
 // A page that cannot be read is a failed result, which says why.

@@ -2,6 +2,7 @@ package webtool
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -34,6 +35,7 @@ type Options struct {
 type Extension struct {
 	opts   Options
 	client *http.Client
+	only   []string // the names of the tools; nil means all
 }
 
 var _ belay.ToolExtension = (*Extension)(nil)
@@ -60,6 +62,11 @@ func New(opts *Options) *Extension {
 	return e
 }
 
+// Only returns an extension with only the named tools, for another agent.
+func (e *Extension) Only(names ...string) *Extension {
+	return &Extension{e.opts, e.client, append([]string{}, names...)}
+}
+
 // Name returns web.
 func (*Extension) Name() string { return "web" }
 
@@ -73,5 +80,8 @@ func (e *Extension) Tools() []belay.Tool {
 		tools = append(tools, belay.NewTool(SearchTool,
 			"Asks a search engine, and returns titles, addresses and short texts. Read the pages that matter with web_fetch.", e.search, traits))
 	}
-	return tools
+	if e.only == nil {
+		return tools
+	}
+	return slices.DeleteFunc(tools, func(t belay.Tool) bool { return !slices.Contains(e.only, t.Declaration().Name) })
 }

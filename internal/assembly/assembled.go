@@ -112,7 +112,11 @@ func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Mode
 	if err := a.useMCP(ctx, w); err != nil {
 		return err
 	}
-	declared := &declaredAgents{settings: s, failed: a.hookFailed, model: model, floor: w.Floor, tools: tools, skills: w.Skills, spill: spill, places: w.Places, servers: w.Servers}
+	web, err := webTools(s)
+	if err != nil {
+		return err
+	}
+	declared := &declaredAgents{settings: s, web: web, failed: a.hookFailed, model: model, floor: w.Floor, tools: tools, skills: w.Skills, spill: spill, places: w.Places, servers: w.Servers}
 	extensions, subagents, err := a.extensions(w, declared)
 	if err != nil {
 		return err
@@ -122,6 +126,7 @@ func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Mode
 		return err
 	}
 	a.warnUnpriced(w, model)
+	reading := []belay.Extension{web}
 	var scope []string
 	var restricted map[string][]string
 	name, text, floor := MainAgent, cmp.Or(s.Instructions, instructions), belay.Authorizer(w.Floor)
@@ -130,6 +135,7 @@ func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Mode
 		if tools, err = declared.chosenTools(d); err != nil {
 			return mistake("%w", err)
 		}
+		reading = webToolsOf(web, d.Tools)
 		scope, restricted = toolScope(d), resources(d)
 		own, err := declared.ownHooks(d)
 		if err != nil {
@@ -146,7 +152,7 @@ func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Mode
 		Directives:     toolbox.Directives(),
 		Models:         declared.find,
 		OwnModelFirst:  s.From("model").Kind == "flag" && !w.Serves,
-		Extensions:     slices.Concat([]belay.Extension{tools}, extensions, []belay.Extension{w.Servers}, memories, questions(s), a.Extensions),
+		Extensions:     slices.Concat([]belay.Extension{tools}, reading, extensions, []belay.Extension{w.Servers}, memories, questions(s), a.Extensions),
 		Hooks:          append([]hook.Subscription{RememberTurn(s, w.modelName())}, a.Hooks...),
 		Authorizer:     floor,
 		OnAsk:          askMode(s.Approvals.OnAsk, approver),

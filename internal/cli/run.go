@@ -57,7 +57,7 @@ Ctrl-C ends the turn cleanly, a second one ends the process. Exit codes: 0 done,
   git diff | belay run "review this change"
   belay run - < task.md
   # the answer as one JSON object, or every event for a program
-  belay run --output-format json "how many tests are there?" | jq -r .end.text
+  belay run --output-format json "count the tests" | jq -r .end.text
   belay run --json "list the open ends" | jq -r '.call.tool // empty'
   # bounds
   belay run --mode read-only --max-steps 20 --budget 0.50 "find the bug"`,

@@ -275,7 +275,8 @@ func TestReadingNeedsNoScript(t *testing.T) {
 	}
 }
 
-// The cookie alone cannot decide, whoever has it: browsers send it to all ports of a host.
+// The cookie alone cannot decide. A program that gets the cookie must not get further: browsers
+// send cookies to all ports of a host.
 //
 // SPEC V-05, V-06
 func TestCookieCannotAct(t *testing.T) {

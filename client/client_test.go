@@ -66,6 +66,14 @@ func readOperations(t *testing.T) map[string]operation {
 
 // calls has a call of the client for each operation, with every field set.
 var calls = map[string]func(context.Context, *client.Client) error{
+	"countApprovals": func(ctx context.Context, c *client.Client) error {
+		_, err := c.CountApprovals(ctx)
+		return err
+	},
+	"readMedia": func(ctx context.Context, c *client.Client) error {
+		_, err := c.ReadMedia(ctx, api.ReadMedia{Session: "x", Message: 1, Media: 1})
+		return err
+	},
 	"createSession": func(ctx context.Context, c *client.Client) error {
 		_, err := c.CreateSession(ctx, api.CreateSession{ID: "x", Title: "x", Labels: map[string]string{"x": "y"}})
 		return err
@@ -85,7 +93,7 @@ var calls = map[string]func(context.Context, *client.Client) error{
 		return err
 	},
 	"listMessages": func(ctx context.Context, c *client.Client) error {
-		_, err := c.ListMessages(ctx, api.ListMessages{Session: "x", After: 1, Newest: true, Before: 1, Limit: 1})
+		_, err := c.ListMessages(ctx, api.ListMessages{Session: "x", After: 1, Newest: true, Before: 1, Limit: 1, NoMedia: true})
 		return err
 	},
 	"sessionEvents": func(ctx context.Context, c *client.Client) error { return first(c.Events(ctx, "x", "1")) },
@@ -192,7 +200,7 @@ func TestEveryOperationHasAMethod(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := regexp.MustCompile(`^/prefix` + regexp.MustCompile(`\{\w+\}`).ReplaceAllString(pattern, `[xy]`) + `$`)
+			want := regexp.MustCompile(`^/prefix` + regexp.MustCompile(`\{\w+\}`).ReplaceAllString(pattern, `[xy1]`) + `$`)
 			if sent.method != method || !want.MatchString(u.Path) {
 				t.Errorf("it sends %s %s, want %s", sent.method, u.Path, at)
 			}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -343,44 +342,6 @@ func TestTextsAreText(t *testing.T) {
 		resp := w.post("/login", url.Values{"token": {w.secret["admin"]}, "next": {next}}, nil, nil)
 		if got := resp.header.Get("Location"); got != want {
 			t.Errorf("the login with next=%q leads to %q, want %q", next, got, want)
-		}
-	}
-}
-
-// Every page fits on a phone, has no fault that axe-core finds, and can be used there.
-//
-// SPEC G-05
-func TestPhoneAndAccess(t *testing.T) {
-	t.Parallel()
-	axe, err := os.ReadFile("testdata/node_modules/axe-core/axe.min.js")
-	if err != nil {
-		t.Fatalf("run make browser: %v", err)
-	}
-	w := newWorld(t, project)
-	talk, denied := fillWorld(t, w)
-	for _, width := range []int{390, 1280} {
-		b := w.open("admin", width)
-		list, err := w.client("admin").ListApprovals(t.Context(), api.ListApprovals{Limit: 10})
-		if err != nil || len(list.Approvals) < 3 {
-			t.Fatalf("the approvals are %v, %v", list, err)
-		}
-		pages := []string{"/approvals", "/sessions", "/sessions/" + talk, "/sessions/" + denied, "/new", "/hooks", "/runs", "/jobs", "/usage"}
-		for i := range list.Approvals {
-			pages = append(pages, "/approvals/"+list.Approvals[i].ID)
-		}
-		for _, scheme := range []string{"light", "dark"} {
-			b.scheme(scheme)
-			for _, page := range pages {
-				b.visit(page)
-				if over := eval[int](b, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
-					t.Errorf("%s is %d pixels too wide for %d", page, over, width)
-				}
-				_ = eval[bool](b, string(axe)+";true")
-				faults := evalPromise[[]string](b, `axe.run({resultTypes: ["violations"]}).then((r) => r.violations.flatMap((v) => v.nodes.map((n) => v.id + ": " + n.target.join(" ") + ": " + n.failureSummary)))`)
-				for _, f := range faults { // each names the rule and the element
-					t.Errorf("%s at %d, %s: %s", page, width, scheme, f)
-				}
-			}
 		}
 	}
 }

@@ -442,6 +442,31 @@ func TestRepeatsOnlyReads(t *testing.T) {
 	}
 }
 
+// A message with a key is sent again if its answer is lost, with the same key. Without a key it is
+// sent once.
+//
+// SPEC V-04
+func TestMessagesWithAKeyAreSentAgain(t *testing.T) {
+	t.Parallel()
+	for key, want := range map[string]int{"k": 2, "": 1} {
+		t.Run("key "+key, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c, server := dial(t, 0, answer{status: 200, body: "{", broken: errBroken}, answer{status: 202, body: `{"id": "turn-1"}`})
+				started, err := c.StartTurn(t.Context(), api.StartTurn{Session: "x", Text: "hello", Key: key})
+				if (err == nil) != (want == 2) || len(server.requests) != want || err == nil && started.ID != "turn-1" {
+					t.Errorf("%d requests, %+v, %v", len(server.requests), started, err)
+				}
+				for _, r := range server.requests {
+					if r.key != key || strings.Contains(r.body, "key") {
+						t.Errorf("the request has the key %q and the body %s", r.key, r.body)
+					}
+				}
+			})
+		})
+	}
+}
+
 // A server that does not answer does not block a request for ever. A turn with wait=end may
 // take as long as it needs.
 //

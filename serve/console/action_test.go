@@ -5,6 +5,7 @@ import (
 	"image"
 	"image/png"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -121,6 +122,78 @@ func TestReadersSeeNoButtons(t *testing.T) {
 	for _, path := range []string{"/approvals", "/sessions", "/hooks", "/runs", "/jobs", "/usage"} {
 		if strings.Contains(b.get(path).body, "hx-post") {
 			t.Errorf("%s has buttons that the token may not press", path)
+		}
+	}
+}
+
+// A message that a browser sends again, because the answer was lost, runs one turn.
+//
+// SPEC V-02
+func TestMessageSentAgainRunsOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	session := w.session("Again", nil)
+	login := w.post("/login", url.Values{"token": {w.secret["admin"]}}, nil, map[string]string{"Accept": "application/json"})
+	key := field(t, login.body, "key")
+	send := func(message string) {
+		t.Helper()
+		header := map[string]string{"Belay-Key": key, "Hx-Request": "true", "Idempotency-Key": message}
+		if r := w.post("/sessions/"+session+"/turns", url.Values{"text": {"say hello"}}, login.cookies[0], header); r.status != http.StatusNoContent {
+			t.Fatalf("the message is answered with %d: %s", r.status, r.body)
+		}
+	}
+	send("one")
+	send("one")
+	send("two")
+	w.turn(session, "say bye") // it runs after all others
+	if turns, err := w.client("admin").ListTurns(t.Context(), api.ListTurns{Session: session, Limit: 20}); err != nil || len(turns.Turns) != 3 {
+		t.Errorf("there are %d turns, want 3: %v", len(turns.Turns), err)
+	}
+}
+
+// Five tasks of an operator, from the start page, each with at most four clicks.
+//
+// SPEC G-01
+func TestTasksTakeFewClicks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, project)
+	talk, denied := fillWorld(t, w)
+	dangerous := ""
+	list, err := w.client("admin").ListApprovals(t.Context(), api.ListApprovals{Limit: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range list.Approvals {
+		if a := &list.Approvals[i]; strings.Contains(string(a.Input), "rm -rf") {
+			dangerous = a.ID
+		}
+	}
+	running := w.session("A long task", nil)
+	if _, err := w.client("admin").StartTurn(t.Context(), api.StartTurn{Session: running, Text: "slowly it never ends"}); err != nil {
+		t.Fatal(err)
+	}
+	w.model.step <- struct{}{}
+	for name, task := range map[string]struct {
+		clicks []string
+		where  string // an element that then has the text
+		want   string
+	}{
+		"find and deny the dangerous approval":  {[]string{"[data-approval='" + dangerous + "']", "[value=deny]"}, "#notice", "Denied."},
+		"why the restart was blocked":           {[]string{"[href='/runs']", "tr:has(.bad) .name a"}, "main", "The answer of no-prod won."},
+		"which call was blocked, and its hooks": {[]string{"[href='/sessions']", ".name [href='/sessions/" + denied + "']", ".waterfall a:has(.tool.denied)"}, "#bar", "production is changed by the release job only"},
+		"the slowest hook":                      {[]string{"[href='/hooks']"}, ".summary", "Slowest:"},
+		"what a session cost":                   {[]string{"[href='/sessions']"}, "tr:has([href='/sessions/" + talk + "'])", "$0.0"},
+		"stop a running turn":                   {[]string{"[href='/sessions']", ".name [href='/sessions/" + running + "']", "#head .danger"}, "#head", "aborted"},
+	} {
+		b := w.open("admin", 1280)
+		b.visit("/approvals")
+		for _, selector := range task.clicks {
+			b.run(chromedp.WaitVisible(chromedp.CSS("body[data-connected]")))
+			b.click(selector)
+		}
+		b.waitText(task.where, task.want)
+		if n := len(task.clicks); n > 4 {
+			t.Errorf("%s takes %d clicks, want at most 4", name, n)
 		}
 	}
 }

@@ -337,6 +337,15 @@ func isQuiet(m *belay.Message) bool {
 	return m.Kind == belay.KindReminder || m.Kind == belay.KindContext || m.Kind == belay.KindInjected || m.Kind == belay.KindCompaction
 }
 
+// callID returns the id of a call in the page. The call of the chosen bar may be there twice.
+func callID(m *belay.Message, c *belay.CallPart, chosen bool) string {
+	id := "call-" + strconv.FormatInt(m.Seq, 10) + "-" + c.ID
+	if chosen {
+		return "bar-" + id
+	}
+	return id
+}
+
 // callLine describes a call in one line.
 func callLine(c *belay.CallPart) string {
 	input := c.Input
@@ -473,7 +482,7 @@ func sendMessage(ctx context.Context, v *visit) error {
 // message reads a message with its files from a form.
 func message(r *http.Request) (api.StartTurn, error) {
 	var in api.StartTurn
-	if err := r.ParseMultipartForm(mostForm); err != nil { //nolint:gosec // act limits the body
+	if err := r.ParseMultipartForm(mostForm); err != nil && !errors.Is(err, http.ErrNotMultipart) { //nolint:gosec // act limits the body
 		return in, fmt.Errorf("read the message: %w", err)
 	}
 	in.Text, in.Agent = strings.TrimSpace(r.FormValue("text")), r.FormValue("agent")

@@ -246,12 +246,21 @@ func (w *world) post(path string, form url.Values, cookie *http.Cookie, header m
 // SPEC G-05
 func TestReadingNeedsNoScript(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w := newWorld(t, gated)
 	a := w.waits(writeNotes)
 	cookie := w.cookie("admin")
-	for path, want := range map[string]string{
-		"/approvals": "notes.md", "/approvals/" + a.ID: "notes.md", "/sessions": "Notes", "/sessions/" + a.Session: "notes.md",
-	} {
+	turn, spans := w.timeline(a.Session)
+	pages := map[string]string{
+		"/approvals": "notes.md", "/approvals/" + a.ID: "notes.md", "/sessions": "Notes", "/sessions/" + a.Session: "notes.md", "/new": "What should the agent do?",
+		"/hooks": "only-edits", "/hooks?phase=tool.pre&hook=no-prod": "gates.yaml", "/runs?all=true": "audit", "/jobs": "Background jobs", "/usage": "Tokens by day",
+	}
+	for i := range spans {
+		if run := spans[i].Run; run != "" {
+			pages["/sessions/"+a.Session+"/runs/"+run] = "Started"
+			pages["/sessions/"+a.Session+"?turn="+turn+"&bar="+run] = "No hook objected."
+		}
+	}
+	for path, want := range pages {
 		resp := w.get(path, cookie)
 		if text := resp.body; resp.status != http.StatusOK || !strings.Contains(text, want) {
 			t.Errorf("%s: status %d, want a page with %q: %s", path, resp.status, want, text)
@@ -293,6 +302,8 @@ func TestCookieCannotAct(t *testing.T) {
 	resp := w.post("/login", url.Values{"token": {w.secret["reader"]}}, nil, map[string]string{"Accept": "application/json"})
 	key := field(t, resp.body, "key")
 	otherKey := resp.cookies[0]
+	resp = w.post("/login", url.Values{"token": {w.secret["admin"]}}, nil, map[string]string{"Accept": "application/json"})
+	able, right := resp.cookies[0], field(t, resp.body, "key") // only the site of the request is wrong
 	form := url.Values{"choice": {"once"}, "hash": {a.Hash}}
 	for name, c := range map[string]struct {
 		cookie *http.Cookie
@@ -302,8 +313,8 @@ func TestCookieCannotAct(t *testing.T) {
 		"no key":                       {cookie, nil, http.StatusForbidden},
 		"an empty key":                 {cookie, map[string]string{"Belay-Key": ""}, http.StatusForbidden},
 		"the key of another login":     {cookie, map[string]string{"Belay-Key": key}, http.StatusForbidden},
-		"a page of another site":       {cookie, map[string]string{"Belay-Key": key, "Sec-Fetch-Site": "cross-site"}, http.StatusForbidden},
-		"another port":                 {cookie, map[string]string{"Belay-Key": key, "Sec-Fetch-Site": "same-site"}, http.StatusForbidden},
+		"a page of another site":       {able, map[string]string{"Belay-Key": right, "Sec-Fetch-Site": "cross-site"}, http.StatusForbidden},
+		"another port":                 {able, map[string]string{"Belay-Key": right, "Sec-Fetch-Site": "same-site"}, http.StatusForbidden},
 		"a token without the role":     {otherKey, map[string]string{"Belay-Key": key}, http.StatusForbidden},
 		"a cookie of an earlier login": {other, map[string]string{"Belay-Key": key}, http.StatusForbidden},
 		"no cookie":                    {nil, map[string]string{"Belay-Key": key}, http.StatusSeeOther},

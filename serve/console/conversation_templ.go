@@ -2313,7 +2313,7 @@ func barDetail(b *conversationView) templ.Component {
 			}
 		}
 		if b.Call != nil {
-			templ_7745c5c3_Err = call(b, b.CallIn, b.Call, true).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = gates(b).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -2321,7 +2321,7 @@ func barDetail(b *conversationView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = gates(b).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = call(b, b.CallIn, b.Call, true).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -363,10 +363,10 @@ func (b *browser) text(selector string) string {
 	return eval[string](b, fmt.Sprintf("document.querySelector(%s)?.innerText || ''", quote(selector)))
 }
 
-// waitText waits until an element has a text.
+// waitText waits until an element is visible and has a text.
 func (b *browser) waitText(selector, text string) {
 	b.t.Helper()
-	b.waitFor(fmt.Sprintf("(document.querySelector(%s)?.innerText || '').includes(%s)", quote(selector), quote(text)), selector+" has "+text)
+	b.waitFor(fmt.Sprintf("((e) => e?.checkVisibility() && e.innerText.includes(%s))(document.querySelector(%s))", quote(text), quote(selector)), selector+" shows "+text)
 }
 
 // waitFor waits until an expression is true.

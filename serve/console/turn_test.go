@@ -61,7 +61,7 @@ func TestToolBarExplainsTheCall(t *testing.T) {
 	w.turn(session, `call shell {"command": "restart prod"}`)
 	turn, spans := w.timeline(session)
 	bar := "/sessions/" + session + "?" + url.Values{"turn": {turn}, "bar": {toolBar(t, spans)}}.Encode()
-	explained := []string{`id="bar"`, "restart prod", "Hooks before the call", "The answer of <b>no-prod</b> won.", "audit", "No objection.", "no-prod", "Denied", "only-edits", "No record: it did not match"}
+	explained := []string{`id="bar"`, "Hooks before the call", "The answer of <b>no-prod</b> won.", "audit", "No objection.", "no-prod", "Denied", "only-edits", "No record: it did not match", "restart prod"}
 	inOrder(t, w.get(bar, cookie).body, explained...)
 
 	for i := range 60 { // two messages each, so the first turn leaves the page

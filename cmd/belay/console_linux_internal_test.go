@@ -33,7 +33,7 @@ func TestConsole(t *testing.T) {
 
 	bin := t.TempDir()
 	put(t, bin, "xdg-open", "#!/bin/sh\nexit 3\n")
-	if err := os.Chmod(filepath.Join(bin, "xdg-open"), 0o700); err != nil { //nolint:gosec // a program
+	if err := os.Chmod(filepath.Join(bin, "xdg-open"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	path := "PATH=" + bin + ":" + os.Getenv("PATH")

@@ -189,56 +189,6 @@ func (b *conversationView) explainGates(ctx context.Context, v *visit) error {
 	return nil
 }
 
-// around returns the time around which the waterfall is zoomed: the middle of the chosen bar, or
-// of the part that is shown.
-func (b *conversationView) around() time.Duration {
-	if b.Bar == nil {
-		return (b.From + b.To) / 2
-	}
-	return b.Bar.Begin.Sub(b.Begin) + b.barLength()/2
-}
-
-// barLength returns how long the chosen bar is.
-func (b *conversationView) barLength() time.Duration {
-	return cmp.Or(b.Bar.End, b.Begin.Add(b.Total)).Sub(b.Bar.Begin)
-}
-
-// zoomPath returns the address of a shorter or a longer part of the waterfall.
-func (b *conversationView) zoomPath(times float64) string {
-	return b.Address.part(&b.waterfall, b.around(), time.Duration(float64(b.To-b.From)*times)).path()
-}
-
-// movePath returns the address of the part before or after the one that is shown.
-func (b *conversationView) movePath(by time.Duration) string {
-	return b.Address.part(&b.waterfall, (b.From+b.To)/2+by*(b.To-b.From)/2, b.To-b.From).path()
-}
-
-// barPath returns the address of the part of the waterfall that has the chosen bar.
-func (b *conversationView) barPath() string {
-	return b.Address.part(&b.waterfall, b.around(), 2*b.barLength()).path()
-}
-
-// allPath returns the address of the whole waterfall.
-func (b *conversationView) allPath() string {
-	a := b.Address
-	a.From, a.To = 0, 0
-	return a.path()
-}
-
-// rowPath returns the address of a bar.
-func (b *conversationView) rowPath(key string) string {
-	a := b.Address
-	a.Turn, a.Bar = b.Timeline.Turn.ID, key
-	return a.path() + "#bar"
-}
-
-// earlierPath returns the address of earlier messages.
-func (b *conversationView) earlierPath() string {
-	a := b.Address
-	a.Before = b.Earlier
-	return a.path()
-}
-
 // didWhat says what a hook did on a dispatch.
 func didWhat(e *hook.Explained) string {
 	switch {
@@ -390,47 +340,9 @@ func changed(r *belay.ResultPart) string {
 	return view.Diff
 }
 
-// isImage reports whether the page shows a file as an image. An image at an address of its own is
-// not loaded: its server would learn who reads this page.
-func isImage(m *belay.Media) bool {
-	return slices.Contains([]string{"image/png", "image/jpeg", "image/gif", "image/webp"}, m.MIME)
-}
-
-// mediaPath returns the address of an image or a file of a message.
-func mediaPath(session string, m *belay.Message, at int) string {
-	return fmt.Sprintf("%s/messages/%d/media/%d", sessionPath(session), m.Seq, at)
-}
-
-// sendMedia sends an image or a file of a message, as the API sends it.
-func sendMedia(ctx context.Context, v *visit) error {
-	message, err := strconv.ParseInt(v.r.PathValue("message"), 10, 64)
-	at, err2 := strconv.Atoi(v.r.PathValue("media"))
-	if err := errors.Join(err, err2); err != nil {
-		return &api.Problem{Status: http.StatusNotFound, Title: "Not found", Detail: "There is no page " + v.r.URL.Path + "."}
-	}
-	m, err := v.ReadMedia(ctx, api.ReadMedia{Session: v.r.PathValue("session"), Message: message, Media: at})
-	if err != nil {
-		return err
-	}
-	h := v.w.Header()
-	h.Set("Content-Type", m.MIME)
-	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
-	h.Set("Cache-Control", "private, max-age=3600") // a message never changes
-	if !isImage(&m) {
-		h.Set("Content-Disposition", "attachment")
-	}
-	_, _ = v.w.Write(m.Data) //nolint:gosec // the API sends only types that a browser does not run; ignore errors: the browser has left
-	return nil
-}
-
 // gateWon reports whether a hook decided about the call.
 func (b *conversationView) gateWon() bool {
 	return slices.ContainsFunc(b.Gates, func(x api.Explanation) bool { return x.Won != "" })
-}
-
-// mediaName describes a file that the page does not show.
-func mediaName(m *belay.Media) string {
-	return strings.TrimSpace(cmp.Or(m.Name, m.URL, "a file") + " (" + m.MIME + ")")
 }
 
 // open reports whether the session has an open turn.

@@ -1690,7 +1690,7 @@ func zoom(b *conversationView) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if b.zoomed() {
-			templ_7745c5c3_Err = zoomLink("zoom-back", b.movePath(-1), "Earlier part", "[", "‹").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = zoomLink("zoom-back", b.movePath(-0.5), "Earlier part", "[", "‹").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1698,7 +1698,7 @@ func zoom(b *conversationView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = zoomLink("zoom-on", b.movePath(1), "Later part", "]", "›").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = zoomLink("zoom-on", b.movePath(0.5), "Later part", "]", "›").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

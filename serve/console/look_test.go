@@ -24,8 +24,14 @@ func busyLooks(t *testing.T, w *world) []look {
 	t.Helper()
 	talk, denied := fillWorld(t, w)
 	looks := []look{
-		{"approvals", "/approvals"}, {"sessions", "/sessions"}, {"conversation", "/sessions/" + talk}, {"new", "/new"}, {"hooks", "/hooks"},
-		{"runs", "/runs"}, {"jobs", "/jobs"}, {"usage", "/usage"},
+		{"approvals", "/approvals"},
+		{"sessions", "/sessions"},
+		{"conversation", "/sessions/" + talk},
+		{"new", "/new"},
+		{"hooks", "/hooks"},
+		{"runs", "/runs"},
+		{"jobs", "/jobs"},
+		{"usage", "/usage"},
 	}
 	list, err := w.client("admin").ListApprovals(t.Context(), api.ListApprovals{Limit: 10})
 	if err != nil || len(list.Approvals) < 3 {

@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"fmt"
-	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -181,52 +180,6 @@ func gatesOf(t *api.Timeline, step int) (runs []string, shared bool) {
 		return runs[len(runs)-1:], false // a turn that was resumed may have asked again
 	}
 	return runs, len(runs) > 1
-}
-
-// turnAddress is the address of a session, of one of its turns, and of what is shown of the turn.
-type turnAddress struct {
-	Session, Turn, Bar string
-	Before             int64         // shows messages with a lower number; 0: the newest, or those of the turn
-	From, To           time.Duration // the part of the waterfall; 0: all of it
-}
-
-// path returns the address as a text.
-func (a turnAddress) path() string {
-	q := url.Values{}
-	for name, value := range map[string]string{"turn": a.Turn, "bar": a.Bar} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
-	if a.Before > 0 {
-		q.Set("before", strconv.FormatInt(a.Before, 10))
-	}
-	if a.To > 0 {
-		q.Set("from", a.From.String())
-		q.Set("to", a.To.String())
-	}
-	if len(q) == 0 {
-		return sessionPath(a.Session)
-	}
-	return sessionPath(a.Session) + "?" + q.Encode()
-}
-
-// turnPath returns the address of a turn, and of a bar of it.
-func turnPath(session, turn, key string) string {
-	return turnAddress{Session: session, Turn: turn, Bar: key}.path()
-}
-
-// part returns the address of another part of the waterfall. It has the given length around a
-// time, as far as the turn has it.
-func (a turnAddress) part(w *waterfall, around, length time.Duration) turnAddress {
-	length = max(length, leastPart)
-	if length >= w.Total {
-		a.From, a.To = 0, 0
-		return a
-	}
-	a.From = min(max(around-length/2, 0), w.Total-length)
-	a.To = a.From + length
-	return a
 }
 
 // told adds to the label what people who do not see the bar need.

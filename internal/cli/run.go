@@ -271,6 +271,7 @@ func (a *app) atWork(ctx context.Context, settings *config.Loaded, o *runOptions
 	if err != nil {
 		return err
 	}
+	late.asker = terminalAsker{p}
 	late.Approver = p.order.Approver(toolbox.Answering(who(), terminalAsker{p}, approver{p, w.advise}))
 	defer func() {
 		if closing := w.Close(); closing != nil && err == nil {

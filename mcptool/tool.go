@@ -137,7 +137,7 @@ func (t *serverTool) failed(ctx context.Context, f *life, err error) (belay.Resu
 		}
 	}
 	effect := unknownEffect
-	if errors.Is(err, mcp.ErrSessionMissing) || errors.Is(err, syscall.ECONNREFUSED) {
+	if _, login := errors.AsType[*loginError](err); login || errors.Is(err, mcp.ErrSessionMissing) || errors.Is(err, syscall.ECONNREFUSED) {
 		effect = "" // the server never got the call
 	}
 	err = httpReason(err)

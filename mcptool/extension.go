@@ -95,6 +95,7 @@ var (
 	_ belay.HookExtension     = (*Extension)(nil)
 	_ belay.PromptExtension   = (*Extension)(nil)
 	_ belay.ScopeExtension    = (*Extension)(nil)
+	_ belay.NameExtension     = (*Extension)(nil)
 	_ belay.CloseExtension    = (*Extension)(nil)
 )
 

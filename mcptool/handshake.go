@@ -41,7 +41,7 @@ func (l *link) begin() (*life, error) {
 // version means the newest, whose handshake is server/discover. The result refused
 // reports whether the server answered that it does not know this handshake.
 func (l *link) greet(protocol string) (f *life, refused bool, err error) {
-	f = &life{over: make(chan struct{}), broken: make(chan error, 1)}
+	f = &life{over: make(chan struct{}), broken: make(chan error, 1), listedPrompts: make(chan struct{})}
 	argv := slices.Clone(l.spec.argv)
 	if l.spec.prepare != nil {
 		if argv, err = l.spec.prepare(l.ctx, argv); err != nil {
@@ -69,6 +69,12 @@ func (l *link) greet(protocol string) (f *life, refused bool, err error) {
 		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { // may be called before the handshake is done
 			if remembers.Load() {
 				l.announce() // a second time: earlier listings may have come from the SDK's cache
+			}
+		},
+		PromptListChangedHandler: func(context.Context, *mcp.PromptListChangedRequest) {
+			select {
+			case l.prompted <- struct{}{}:
+			default: // a listing is already due
 			}
 		},
 		ProgressNotificationHandler: l.progressed,

@@ -160,7 +160,7 @@ func (s *Server) decision(ctx context.Context, q *request, a *belay.Approval, in
 			return d, invalid("/pattern", "%v", err)
 		}
 	}
-	if a.Tool != toolbox.AskUserTool {
+	if !toolbox.IsQuestion(a) {
 		if in.Answer != nil {
 			return d, invalid("/answer", "the approval is not a question of the model: leave the answer out")
 		}

@@ -157,6 +157,7 @@ func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Mode
 		Authorizer:     floor,
 		OnAsk:          askMode(s.Approvals.OnAsk, approver),
 		Approver:       approver,
+		Asker:          askerOf(askMode(s.Approvals.OnAsk, approver), approver),
 		ApprovalExpiry: s.Approvals.Expiry,
 		Store:          w.Store,
 		Events:         a.Events,
@@ -279,6 +280,16 @@ func askMode(set string, approver belay.Approver) belay.AskMode {
 	default:
 		return belay.AskWait
 	}
+}
+
+// askerOf returns the approver as an asker, if it is one and the turn waits for people. An
+// MCP server can then ask a question while its tool runs. Otherwise such a question parks the
+// turn.
+func askerOf(mode belay.AskMode, approver belay.Approver) belay.Asker { //nolint:ireturn // it is the caller's
+	if asker, ok := approver.(belay.Asker); ok && mode == belay.AskWait {
+		return asker
+	}
+	return nil
 }
 
 // instructions are the default instructions.

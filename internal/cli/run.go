@@ -272,6 +272,7 @@ func (a *app) atWork(ctx context.Context, settings *config.Loaded, o *runOptions
 	if err != nil {
 		return err
 	}
+	late.asker = terminalAsker{p}
 	late.Approver = p.order.Approver(toolbox.Answering(who(), terminalAsker{p}, approver{p, w.advise}))
 	defer func() {
 		if closing := w.Close(); closing != nil && err == nil {
@@ -486,7 +487,11 @@ func (a *app) afterwards(end *ended) []string {
 		var lines []string
 		asked := slices.DeleteFunc(slices.Clone(end.Waits), func(q belay.Question) bool { return q.Wait != "" })
 		for _, q := range asked {
-			lines = append(lines, fmt.Sprintf("  %s  %s %s", q.ID, q.Tool, short(about(q.Input), 60)))
+			what := about(q.Input)
+			if q.By == belay.AskedByTool {
+				what = oneLine(q.Reason)
+			}
+			lines = append(lines, fmt.Sprintf("  %s  %s %s", q.ID, q.Tool, short(what, 60)))
 		}
 		lines = append(lines, a.toDecide(asked)...)
 		if end.remote { // a worker continues the turn after the last decision

@@ -63,7 +63,7 @@ func (l *link) greet(protocol string) (f *life, refused bool, err error) {
 		defer context.AfterFunc(ctx, func() { pipe.stop(context.Cause(ctx)) })()
 	}
 	var remembers atomic.Bool // whether the SDK caches the list of tools, as it does in newer protocol versions
-	client := mcp.NewClient(&mcp.Implementation{Name: "belay", Version: version()}, &mcp.ClientOptions{
+	opts := &mcp.ClientOptions{
 		Logger:       slog.New(slog.DiscardHandler),
 		Capabilities: l.spec.capabilities(),
 		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { // may be called before the handshake is done
@@ -80,7 +80,11 @@ func (l *link) greet(protocol string) (f *life, refused bool, err error) {
 		ProgressNotificationHandler: l.progressed,
 		ElicitationHandler:          l.elicit,
 		LoggingMessageHandler:       func(_ context.Context, r *mcp.LoggingMessageRequest) { said.message(r.Params) }, //nolint:staticcheck // deprecated in the newest protocol, but most servers use it
-	})
+	}
+	if l.spec.sampling {
+		opts.CreateMessageHandler = l.sample //nolint:staticcheck // likewise
+	}
+	client := mcp.NewClient(&mcp.Implementation{Name: "belay", Version: version()}, opts)
 	if root := l.spec.root; root != "" {
 		client.AddRoots(rootOf(root)) //nolint:staticcheck // likewise
 	}

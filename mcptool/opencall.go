@@ -23,6 +23,7 @@ type openCall struct {
 
 	mu       sync.Mutex
 	used     int         // how many of the stored answers the server has got
+	sampled  int         // how many requests to the model the server has made
 	question string      // the question with which the call parks
 	late     *time.Timer // ends a call that does not end after its question was cancelled
 }

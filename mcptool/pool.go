@@ -32,6 +32,7 @@ type spec struct {
 	url       string
 	headers   map[string]string
 	apart     string
+	sampling  bool
 	prepare   func(context.Context, []string) ([]string, error)
 	known     *knownSecrets     // removes the secrets that the server was given
 	logins    *Logins           // nil if the server does not use logins
@@ -53,7 +54,7 @@ func resolve(s *Server, env *environ, dir string) (*spec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("headers: %w", err)
 	}
-	out := &spec{url: s.URL, headers: headers, apart: s.Apart, prepare: s.Prepare, serve: s.Serve, known: newKnown(slices.Concat(secrets, more, literals(s)))}
+	out := &spec{url: s.URL, headers: headers, apart: s.Apart, sampling: s.Sampling, prepare: s.Prepare, serve: s.Serve, known: newKnown(slices.Concat(secrets, more, literals(s)))}
 	if s.URL == "" {
 		out.root = project(dir)
 	}
@@ -83,7 +84,7 @@ func (s *spec) key() string {
 	if s.serve != nil { // functions cannot be compared
 		own = fmt.Sprintf("%p", s)
 	}
-	data, err := json.Marshal([]any{s.argv, s.env, s.dir, s.root, s.url, s.headers, s.apart, s.login, own})
+	data, err := json.Marshal([]any{s.argv, s.env, s.dir, s.root, s.url, s.headers, s.apart, s.login, s.sampling, own})
 	if err != nil { // texts always have a JSON form
 		panic(err)
 	}

@@ -67,7 +67,7 @@ var rooms = []room{
 	{"skill", levelRooms, nil, "skills are files and text: what reads their frontmatter is shared"},
 	{"declare", levelRooms, []string{"cel.dev/cel-go"}, "declared hooks are files, processes and addresses: expressions in them are CEL, and what reads YAML is shared"},
 	{"declare/worker", levelShared, nil, "the programs of hooks carry no more than the phases and their types"},
-	{"mcptool", levelRooms, []string{"github.com/google/jsonschema-go", "github.com/modelcontextprotocol/go-sdk"}, "MCP is spoken with the official SDK, whose types stay in it; schemas are checked as the root checks them"},
+	{"mcptool", levelRooms, []string{"github.com/google/jsonschema-go", "github.com/modelcontextprotocol/go-sdk", "golang.org/x/oauth2"}, "MCP is spoken with the official SDK, whose types stay in it, and the SDK's logins have tokens of x/oauth2; schemas are checked as the root checks them"},
 	{"webtool", levelRooms, []string{"github.com/JohannesKaufmann/html-to-markdown", "golang.org/x/net", "golang.org/x/text"}, "web pages become Markdown by a library: no other room needs its parser of HTML"},
 	{"memory", levelRooms, []string{"modernc.org/sqlite"}, "memories are in a file of their own: one driver without cgo, and no other room"},
 	{"space", levelHosts, nil, "a space has hooks, skills and agents: it puts their rooms together, and reads files by their means"},

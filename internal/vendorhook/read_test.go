@@ -83,6 +83,21 @@ func TestEqualCommandsRunOnce(t *testing.T) {
 	}
 }
 
+// SPEC B-02
+func TestAHookThatBlocksOnFailure(t *testing.T) {
+	t.Parallel()
+	text := `{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"a","onFailure":"block"},{"type":"command","command":"b","onFailure":"continue"},{"type":"command","command":"c","onFailure":"explode"}]}]}}`
+	r, err := vendorhook.Read(profile(dialect.ClaudeCode), &vendorhook.Options{Project: t.TempDir()}, vendorhook.File{Path: "settings.json", Text: []byte(text)})
+	if err != nil || len(r.Hooks) != 3 || len(r.Notes) != 1 {
+		t.Fatalf("%v, %+v", err, r)
+	}
+	for i, want := range []hook.Failure{{}, hook.Open, {}} { // the zero value is the phase's own, which is closed
+		if got := r.Hooks[i].Options.Failure; got != want {
+			t.Errorf("hook %d fails %s, want %s", i, got, want)
+		}
+	}
+}
+
 func TestAFileThatIsNotJSON(t *testing.T) {
 	t.Parallel()
 	_, err := vendorhook.Read(profile(dialect.Codex), &vendorhook.Options{Project: "/p"}, vendorhook.File{Path: "hooks.json", Text: []byte("{\n// no\n}")})

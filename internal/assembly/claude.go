@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/visible"
@@ -26,12 +26,15 @@ func Unheeded(s *config.Loaded, p *Places) []string {
 		odd = append(odd, Misplaced(s, place)...)
 	}
 	for _, file := range claudeSettings(s) {
-		if keys, _ := claudeKeys(file); len(keys) > 0 {
-			odd = append(odd, fmt.Sprintf("%s: Belay ignores its %s, which are for Claude Code: write hooks into .belay/hooks (`belay hooks new ID`) and rules into permit.rules of belay.yaml; see %s",
-				ShownPath(s, file), strings.Join(keys, " and "), otherAgent))
+		keys, _ := claudeKeys(file)
+		if slices.Contains(keys, "hooks") && !s.OtherAgents.Uses("hooks") {
+			odd = append(odd, fmt.Sprintf("%s: its hooks do not run, because other_agents.ignore has hooks or all (%s)", ShownPath(s, file), s.From("other_agents.ignore")))
+		}
+		if slices.Contains(keys, "permissions") {
+			odd = append(odd, fmt.Sprintf("%s: Belay ignores its permissions, which are for Claude Code: write rules into permit.rules of belay.yaml; see %s", ShownPath(s, file), otherAgent))
 		}
 	}
-	return odd
+	return append(odd, p.Unread...)
 }
 
 // Misplaced returns warnings about files of a place that look like hooks, but are not read.

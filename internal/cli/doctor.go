@@ -358,7 +358,8 @@ func (a *app) filesFinding(ctx context.Context, s *config.Loaded) finding {
 // unheededFinding reports files that look like hooks or rules, or belong to another
 // program, but are not read.
 func (a *app) unheededFinding(ctx context.Context, s *config.Loaded) finding {
-	odd := append(assembly.Unheeded(s, a.assembler().OpenPlaces(ctx, s)), assembly.Unused(s)...)
+	places := a.assembler().OpenPlaces(ctx, s)
+	odd := slices.Concat(assembly.Unheeded(s, places), assembly.Unused(s), places.Remarks)
 	if len(odd) == 0 {
 		return finding{Name: "unread files", Status: found, Detail: "none that look like hooks or rules"}
 	}

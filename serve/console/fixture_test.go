@@ -393,10 +393,21 @@ func quote(text string) string {
 	return string(data)
 }
 
-// click clicks an element.
+// click clicks an element. A live change of the page may replace the element meanwhile: then it
+// was not clicked, and click tries again.
 func (b *browser) click(selector string) {
 	b.t.Helper()
-	b.run(chromedp.Click(chromedp.CSS(selector)))
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	for {
+		err := chromedp.Do(ctx, chromedp.Click(chromedp.CSS(selector)))
+		if err == nil {
+			return
+		}
+		if ctx.Err() != nil || !strings.Contains(err.Error(), "Could not find node") {
+			b.t.Fatalf("the browser: click %s: %v", selector, err)
+		}
+	}
 }
 
 // key presses a key. The browser makes the character from it, unless the page prevents that.

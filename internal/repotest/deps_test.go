@@ -71,6 +71,7 @@ var rooms = []room{
 	{"memory", levelRooms, []string{"modernc.org/sqlite"}, "memories are in a file of their own: one driver without cgo, and no other room"},
 	{"space", levelHosts, nil, "a space has hooks, skills and agents: it puts their rooms together, and reads files by their means"},
 	{"dialect", levelShared, nil, "names of other agents and of their tools are data, for whoever reads their files or speaks to them"},
+	{"dialect/guard", levelRooms, nil, "as a hook of other agents, Belay is asked through the phases and an Authorizer: the program brings hooks, floor and store"},
 	{"subagent", levelRooms, nil, "a subagent is anything with a Run method: what it is made of, the program brings; what reads declarations is shared"},
 	{"internal/frontmatter", levelShared, []string{"github.com/goccy/go-yaml"}, "frontmatter is read alike for skills and agents"},
 	{"internal/listing", levelWords, nil, "skills and subagents are listed alike, within one budget"},

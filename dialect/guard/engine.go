@@ -45,6 +45,10 @@ type Engine struct {
 // records like those of hooks.
 const FloorID = "belay.floor"
 
+// lastPriority lets the floor answer after the hooks, as in a turn of Belay. A gate that
+// denies ends the phase, and hooks that observe calls must not miss any.
+const lastPriority = 1_000_000
+
 // Label is the label of sessions in which Belay is the hook of another agent. Its value is
 // the name of that agent.
 const Label = "hook-of"
@@ -53,7 +57,9 @@ const Label = "hook-of"
 func New(o Options) (*Engine, error) {
 	e := &Engine{Options: o, known: make(map[string]bool)}
 	e.Expiry = cmp.Or(e.Expiry, 24*time.Hour)
-	_, err := e.Hooks.Install(belay.ToolPre.On(FloorID, e.askFloor, &hook.Options{Name: "floor", Description: "the permission check of Belay"}))
+	_, err := e.Hooks.Install(belay.ToolPre.On(FloorID, e.askFloor, &hook.Options{
+		Name: "floor", Description: "the permission check of Belay", Priority: lastPriority,
+	}))
 	if err != nil {
 		return nil, fmt.Errorf("install the floor: %w", err)
 	}

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/belay-run/belay/dialect"
 	"github.com/belay-run/belay/dialect/guard"
 	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/internal/warmhook"
 	"github.com/spf13/cobra"
 )
 
@@ -19,6 +19,7 @@ const mostEvent = 64 << 20
 
 func (a *app) hookCommand() *cobra.Command {
 	var agent, event string
+	var cold bool
 	cmd := &cobra.Command{
 		Use:   "hook --agent AGENT",
 		Short: "Be a hook of another agent: check its calls with Belay's hooks and floor",
@@ -30,7 +31,10 @@ To list, write and test your own hooks, see "belay hooks".
 
 If the agent cannot express an answer, it gets a safer one: a denial in place of a question, for example. The denial names an
 approval. After "belay approvals approve", the same call passes once. If the event cannot be read, or something fails, calls and
-messages are denied.`,
+messages are denied.
+
+The first event starts a worker process, which answers the next events faster. The worker ends when no event comes for some
+minutes.`,
 		Example: `  belay hook install --agent claude-code
   belay hook --agent claude-code < event.json
   belay hook --agent copilot --event preToolUse < event.json`,
@@ -43,22 +47,45 @@ messages are denied.`,
 			if err != nil {
 				return err
 			}
-			stdin, err := io.ReadAll(io.LimitReader(a.in, mostEvent+1))
-			if err != nil {
-				err = fmt.Errorf("read standard input: %w", err)
-			} else if len(stdin) > mostEvent {
-				err = fmt.Errorf("the event has more than %d MB", mostEvent>>20)
-			}
+			stdin, err := a.readEvent()
 			request := guard.Request{Agent: vendor, Event: event, Stdin: stdin}
 			if err != nil {
 				return a.printOutput(guard.Refuse(request, err))
 			}
-			return a.printOutput(a.answerHook(cmd.Context(), request))
+			if a.dir == "" {
+				if a.dir, err = warmhook.Dir(agent); err != nil {
+					return a.printOutput(guard.Refuse(request, err))
+				}
+			} else {
+				cold = true // the worker does not know the flag
+			}
+			err = a.printOutput(a.answerHook(cmd.Context(), request))
+			if !cold && a.store == "" && !a.debug {
+				startWorker(a.dir)
+			}
+			return err
 		},
 	}
 	hookAgentFlag(cmd, &agent)
 	cmd.Flags().StringVar(&event, "event", "", "the name of the event, for agents that do not write it (copilot)")
+	cmd.Flags().BoolVar(&cold, "no-worker", false, "do not use or start the worker process that answers faster")
+	cmd.AddCommand(a.hookWorkerCommand())
 	return cmd
+}
+
+// readEvent reads the event, unless the attempt to reach a worker has already read it.
+func (a *app) readEvent() ([]byte, error) {
+	if warmhook.Begun.Read {
+		return warmhook.Begun.Stdin, nil
+	}
+	stdin, err := io.ReadAll(io.LimitReader(a.in, mostEvent+1))
+	if err != nil {
+		return nil, fmt.Errorf("read standard input: %w", err)
+	}
+	if len(stdin) > mostEvent {
+		return nil, fmt.Errorf("the event has more than %d MB", mostEvent>>20)
+	}
+	return stdin, nil
 }
 
 // hookAgentFlag adds the flag --agent, which names another agent.
@@ -79,9 +106,6 @@ func agentNamed(name string) (dialect.Vendor, error) {
 
 // answerHook answers an event with the hooks and the floor of the project.
 func (a *app) answerHook(ctx context.Context, r guard.Request) (out guard.Output) {
-	if a.dir == "" {
-		a.dir = projectOf(r.Agent)
-	}
 	settings, err := a.settings()
 	if err != nil {
 		return guard.Refuse(r, err)
@@ -96,24 +120,6 @@ func (a *app) answerHook(ctx context.Context, r guard.Request) (out guard.Output
 		a.warn("close: " + told(err))
 	}
 	return out
-}
-
-// projectOf returns the project's directory if the agent sets a variable with it. The
-// working directory is less reliable: an agent may change it.
-func projectOf(agent dialect.Vendor) string {
-	names := map[dialect.Vendor][]string{
-		dialect.ClaudeCode: {"CLAUDE_PROJECT_DIR"},
-		dialect.GeminiCLI:  {"GEMINI_PROJECT_DIR"},
-		dialect.Cursor:     {"CURSOR_PROJECT_DIR"},
-	}[agent]
-	for _, name := range names {
-		if dir := os.Getenv(name); dir != "" {
-			if info, err := os.Stat(dir); err == nil && info.IsDir() {
-				return dir
-			}
-		}
-	}
-	return ""
 }
 
 // printOutput prints the output for the other agent, and returns its exit code as an error.

@@ -72,4 +72,3 @@ func writeGemini(e *event, a answer) Output {
 	}
 	return printed(out, a)
 }
-

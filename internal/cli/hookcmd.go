@@ -11,6 +11,7 @@ import (
 	"github.com/belay-run/belay/dialect/guard"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/warmhook"
+	"github.com/belay-run/belay/internal/warmhook/early"
 	"github.com/spf13/cobra"
 )
 
@@ -69,14 +70,14 @@ minutes.`,
 	hookAgentFlag(cmd, &agent)
 	cmd.Flags().StringVar(&event, "event", "", "the name of the event, for agents that do not write it (copilot)")
 	cmd.Flags().BoolVar(&cold, "no-worker", false, "do not use or start the worker process that answers faster")
-	cmd.AddCommand(a.hookWorkerCommand())
+	cmd.AddCommand(a.hookInstallCommand(), a.hookUninstallCommand(), a.hookStatusCommand(), a.hookWorkerCommand())
 	return cmd
 }
 
 // readEvent reads the event, unless the attempt to reach a worker has already read it.
 func (a *app) readEvent() ([]byte, error) {
-	if warmhook.Begun.Read {
-		return warmhook.Begun.Stdin, nil
+	if early.Begun.Read {
+		return early.Begun.Stdin, nil
 	}
 	stdin, err := io.ReadAll(io.LimitReader(a.in, mostEvent+1))
 	if err != nil {

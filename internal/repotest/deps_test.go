@@ -46,7 +46,7 @@ var rooms = []room{
 	{"internal/mdtable", levelWords, nil, "tables in Markdown are found in the same way for the chat and the console"},
 	{"internal/typeschema", levelWords, []string{"github.com/google/jsonschema-go"}, "Go types are described and decoded alike for tools and answers"},
 	{"internal/label", levelWords, nil, "what a call is about is said alike wherever calls are listed"},
-	{"internal/warmhook", levelWords, nil, "it runs before all other packages of the program are initialized, so it imports almost nothing"},
+	{"internal/warmhook/...", levelWords, nil, "it runs before all other packages of the program are initialized, so it imports almost nothing"},
 	{"internal/wholefile", levelWords, nil, "files that are there as a whole or not at all are written alike wherever one is"},
 	{"internal/redact", levelWords, nil, "what looks like a secret is said once, for all texts that are kept"},
 	{"internal/spill", levelWords, nil, "where the files of long results are is known to those that write and those that remove them"},

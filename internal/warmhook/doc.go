@@ -5,9 +5,8 @@
 //
 // The command must connect before the rest of the program is initialized: a Go program
 // initializes every package that it contains before main, and for Belay this takes longer
-// than the answer. Go initializes a package as soon as the packages that it imports are
-// initialized. So this package imports only os and syscall, and connects when it is
-// initialized: see [Begun]. Only the program belay imports this package.
+// than the answer. So this package imports only os, io and syscall, and package early calls
+// [Begin] when it is initialized.
 //
 // # Trust
 //

@@ -7,9 +7,6 @@ import (
 	"os"
 )
 
-// Begun is empty, because this operating system has no workers.
-var Begun Start
-
 // Start is the result of an attempt to reach a worker.
 type Start struct {
 	// Read says that standard input was read, and Stdin is its content.
@@ -31,3 +28,6 @@ func CheckPlace() error { return errors.ErrUnsupported }
 
 // CheckClient returns an error, because this operating system has no workers.
 func CheckClient(int) error { return errors.ErrUnsupported }
+
+// Begin does nothing, because this operating system has no workers.
+func Begin() Start { return Start{} }

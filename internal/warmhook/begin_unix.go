@@ -7,13 +7,6 @@ import (
 	"syscall"
 )
 
-// Begun is what happened while the program was initialized. If a worker answered, the
-// process has ended before. Otherwise Begun has the event, if it was read.
-//
-// This initializer is the reason for this package. With it, the command needs 4 ms where a
-// minimal program needs 2 ms. Without it, 10 ms or more pass before main begins.
-var Begun = begin()
-
 // Start is the result of an attempt to reach a worker.
 type Start struct {
 	// Read says that standard input was read, and Stdin is its content.
@@ -21,7 +14,9 @@ type Start struct {
 	Stdin []byte
 }
 
-func begin() Start {
+// Begin asks a worker if the process is "belay hook --agent NAME". If a worker answers,
+// Begin prints the answer and ends the process.
+func Begin() Start {
 	agent, event, ok := parse(os.Args)
 	if !ok {
 		return Start{}

@@ -36,7 +36,9 @@ func (a *Assembler) Guard(ctx context.Context, s *config.Loaded) (*Guarding, err
 }
 
 func (a *Assembler) guard(ctx context.Context, g *Guarding, s *config.Loaded) error {
-	if g.places = a.OpenPlaces(ctx, s); g.places.Err != nil {
+	own := *s
+	own.OtherAgents.Ignore = []string{"all"} // the other agent runs its own hooks
+	if g.places = a.OpenPlaces(ctx, &own); g.places.Err != nil {
 		return mistake("hooks, spaces or agents have mistakes, and one of them may be a gate: correct these first, `belay check` checks everything:\n%w", g.places.Err)
 	}
 	floor, err := a.guardFloor(ctx, s)

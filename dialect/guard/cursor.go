@@ -12,8 +12,8 @@ import (
 //
 // Cursor reads JSON from standard output if the exit code is 0. With exit code 2 it blocks.
 // After any other exit code it continues, unless the hook has failClosed. Only
-// beforeShellExecution and beforeMCPExecution can ask the user: at preToolUse Cursor reads
-// "ask" but does not obey it.
+// beforeShellExecution and beforeMCPExecution ask the user: for preToolUse we found no
+// source which says that Cursor obeys "ask".
 
 var cursorEvents = map[string]struct {
 	phase string

@@ -39,9 +39,9 @@ type matcherEntry struct {
 	Hooks   []commandEntry `json:"hooks"`
 }
 
+// cursorEntry has no timeout: sources contradict each other about its unit.
 type cursorEntry struct {
 	Command    string `json:"command"`
-	Timeout    int    `json:"timeout"`
 	FailClosed bool   `json:"failClosed,omitempty"`
 }
 
@@ -96,7 +96,7 @@ func SetupOf(agent dialect.Vendor) (Setup, error) {
 		return Setup{
 			agent: agent, Project: ".cursor/hooks.json", User: ".cursor/hooks.json", empty: versioned,
 			entry: func(command, event string) any {
-				return cursorEntry{command, hookSeconds, slices.Contains(gates, event)}
+				return cursorEntry{command, slices.Contains(gates, event)}
 			},
 			events: []string{"preToolUse", "postToolUse", "beforeSubmitPrompt", "stop", "subagentStop", "sessionStart", "sessionEnd", "preCompact"},
 			Note:   "The settings of Cursor have a tab with its hooks.",

@@ -158,7 +158,7 @@ func TestTheInstalledCommandOfAGateBlocksWithoutBelay(t *testing.T) { // SPEC B-
 		dialect.ClaudeCode: `"command":"belay hook --agent claude-code || exit 2"`,
 		dialect.Codex:      `"command":"belay hook --agent codex || exit 2"`,
 		dialect.GeminiCLI:  `"command":"belay hook --agent gemini-cli || exit 2"`,
-		dialect.Cursor:     `"command":"belay hook --agent cursor || exit 2","timeout":60,"failClosed":true`,
+		dialect.Cursor:     `"command":"belay hook --agent cursor || exit 2","failClosed":true`,
 		dialect.Copilot:    `"bash":"belay hook --agent copilot --event preToolUse || echo '{\"permissionDecision\":\"deny\"`,
 	} {
 		if text := install(t, setup(t, agent), ""); !strings.Contains(text, want) {

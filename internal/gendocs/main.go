@@ -103,6 +103,9 @@ func generate(root string) (map[string][]byte, error) {
 		}
 	}
 	files["docs/hooks.md"] = page
+	if err := addHookOf(root, files); err != nil {
+		return nil, err
+	}
 	for _, p := range belay.Phases() {
 		schema, err := phasejson.Describe(p.Name())
 		if err != nil {

@@ -16,7 +16,7 @@ var laterFiles = wordSet(".envrc .mcp.json .exrc .nvimrc .nvim.lua .vimrc .dir-l
 // laterBelow are files of the same kind as laterFiles, but only in certain directories. A
 // name that ends with a slash means the whole directory.
 var laterBelow = wordSet(".vscode/tasks.json .vscode/launch.json .vscode/mcp.json .zed/tasks.json .zed/debug.json .fleet/run.json .cursor/mcp.json .cursor/hooks.json " +
-	".zed/settings.json .vscode/settings.json .idea/workspace.xml .gemini/settings.json .codex/config.toml .roo/mcp.json .idea/runConfigurations/ .devcontainer/ .helix/ .husky/")
+	".zed/settings.json .vscode/settings.json .idea/workspace.xml .gemini/settings.json .codex/config.toml .roo/mcp.json .codex/hooks.json .codex/hooks/ .cursor/hooks/ .gemini/hooks/ .github/hooks/ .copilot/config.json .copilot/hooks/ .idea/runConfigurations/ .devcontainer/ .helix/ .husky/")
 
 // laterUnmade are the names of those files in laterFiles and laterBelow that are
 // protected even before they exist. Until then, the sandbox puts an empty directory in
@@ -38,6 +38,8 @@ func runsLater(parts []string) bool {
 		case last && laterFiles[plain], laterBelow[plain+"/"]:
 			return true
 		case last:
+		case laterBelow[plain+"/"+plainName(parts[i+1])+"/"]:
+			return true
 		case laterBelow[plain+"/"+plainName(parts[i+1])] && i == len(parts)-2, plain == ".idea" && plainName(parts[i+1]) == "runconfigurations":
 			return true
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/warmhook"
 	"github.com/belay-run/belay/memory"
 	"github.com/belay-run/belay/permit"
 	"github.com/belay-run/belay/policy"
@@ -98,6 +99,11 @@ func ownFiles(s *config.Loaded) []string {
 	if spaces, err := ReadRegistry(s); err == nil { // ignore errors: OpenPlaces reports them
 		for _, r := range spaces {
 			own = append(own, r.Dir)
+		}
+	}
+	if place := warmhook.Place(); place != "" { // the sockets of "belay hook"
+		if _, err := os.Lstat(place); err == nil {
+			own = append(own, place)
 		}
 	}
 	if len(s.Channels) > 0 { // what the channels have sent: see package channel

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/dialect"
+	"github.com/belay-run/belay/dialect/guard"
 	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/visible"
@@ -278,8 +280,8 @@ func (a *app) decideOn(ctx context.Context, r records, approval *belay.Approval,
 	if err != nil {
 		return err
 	}
-	held, err := isHeld(ctx, r, session)
-	if err != nil {
+	asking, err := r.Session(ctx, session)
+	if err != nil && !errors.Is(err, belay.ErrNotFound) {
 		return err
 	}
 	d.Approval, d.Hash = approval.ID, approval.Hash
@@ -298,6 +300,12 @@ func (a *app) decideOn(ctx context.Context, r records, approval *belay.Approval,
 		scope = stored.Decided.Scope
 	}
 	a.remarkf("%s%s: %s in session %s", settledAs(approval, d.Allow), reaching(scope), approval.Tool, approval.Session)
+	if agent := dialect.Vendor(asking.Labels[guard.Label]); agent != "" {
+		if d.Allow {
+			a.remarkf("tell %s to make the same call again: the approval is for that call, once", agent.Title())
+		}
+		return nil
+	}
 	waiting := 0
 	for other, err := range r.Approvals(ctx, belay.ApprovalFilter{Session: approval.Session, Pending: true}) {
 		if err != nil {
@@ -315,17 +323,8 @@ func (a *app) decideOn(ctx context.Context, r records, approval *belay.Approval,
 	if err != nil {
 		return err
 	}
-	a.tellGoOn(session, held, before, after)
+	a.tellGoOn(session, asking.Held, before, after)
 	return nil
-}
-
-// isHeld reports whether a process has a session open.
-func isHeld(ctx context.Context, r records, session string) (bool, error) {
-	s, err := r.Session(ctx, session)
-	if errors.Is(err, belay.ErrNotFound) {
-		return false, nil
-	}
-	return s.Held, err
 }
 
 // tellGoOn prints how a turn continues after its last question was decided. The turn

@@ -117,6 +117,9 @@ func generate(root string) (map[string][]byte, error) {
 		}
 		files[name] = page
 	}
+	if err := addHookOf(root, files); err != nil {
+		return nil, err
+	}
 	for _, p := range belay.Phases() {
 		schema, err := phasejson.Describe(p.Name())
 		if err != nil {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/dialect"
+	"github.com/belay-run/belay/dialect/guard"
 	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/permit"
@@ -62,6 +64,9 @@ func (p *Project) Approval(ctx context.Context, store belay.ListStore, approval 
 		advice, err := p.advise(ctx, store, approval, response, info.State.Agent)
 		if err != nil {
 			return out, err
+		}
+		if agent := dialect.Vendor(info.Labels[guard.Label]); agent != "" { // Belay does not run this call
+			advice.Run, advice.Pattern = "by "+agent.Title()+", once, when it makes the same call again", ""
 		}
 		out.Advice = &advice
 	}

@@ -292,7 +292,8 @@ func (h *Host) judge(p *plan, d *declare.Declaration) *declare.Declaration {
 		p.notes = append(p.notes, Note{ID: id, Phase: d.Phase, File: d.File, Line: d.Line, Closed: closed, Reason: fmt.Sprintf(format, args...)})
 	}
 	off := func() *declare.Declaration {
-		c := *d
+		limited, _ := h.limit(p, d) // a hook with a capability that nobody granted cannot be installed
+		c := *limited
 		c.Options.Disabled = true
 		return &c
 	}

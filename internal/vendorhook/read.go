@@ -393,8 +393,8 @@ func (r *reader) limits(event dialect.Event, p *proto, closed bool) {
 	}
 }
 
-// besides are the capabilities that every phase of a turn has.
-const besides = hook.CanAddContext | hook.CanAudit | hook.CanSchedule
+// besides are the capabilities that hooks of other agents have without a grant.
+const besides = hook.CanAddContext | hook.CanAudit
 
 func described(e *entry, argv []string) string {
 	if e.status != "" {

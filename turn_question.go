@@ -44,7 +44,7 @@ func (t *turn) askForTools(b *batch) (again bool, err error) {
 		}
 		asking = append(asking, c)
 	}
-	if len(asking) == 0 || t.ctx.Err() != nil {
+	if aborted := t.ctx.Err() != nil; aborted || len(asking) == 0 {
 		return false, nil
 	}
 	b.unstart()

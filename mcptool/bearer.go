@@ -32,7 +32,7 @@ func (s *spec) bearer() *bearer {
 
 // TokenSource returns the token of the login. It reads the file each time, because another
 // process may have logged in, logged out or refreshed the token.
-func (b *bearer) TokenSource(ctx context.Context) (oauth2.TokenSource, error) {
+func (b *bearer) TokenSource(ctx context.Context) (oauth2.TokenSource, error) { //nolint:ireturn // see the interface
 	g, err := b.logins.read(b.spec.login, b.spec.url)
 	if g != nil && !g.fresh(time.Now()) {
 		b.spec.known.add(g.secrets()...)

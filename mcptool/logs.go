@@ -20,7 +20,7 @@ var severities = map[mcp.LoggingLevel]slog.Level{ //nolint:staticcheck // deprec
 // for the answer, because a server may ignore the request.
 func (f *life) requestLogs(logger *slog.Logger) {
 	info := f.session.InitializeResult()
-	if info.Capabilities == nil || info.Capabilities.Logging == nil || info.ProtocolVersion > lastInitialize {
+	if info.Capabilities == nil || info.Capabilities.Logging == nil || info.ProtocolVersion > lastInitialize { //nolint:staticcheck // likewise
 		return // a server of a newer protocol sends no log messages unless a call asks for them
 	}
 	var level mcp.LoggingLevel //nolint:staticcheck // likewise

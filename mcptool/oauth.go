@@ -116,7 +116,7 @@ func (l *Logins) handler(spec *spec, back *redirect, got *login, opts *LoginOpti
 			got.Resource = address.Query().Get("resource")
 			return back.code(ctx, args.URL, address.Query().Get("state"))
 		},
-		NewTokenSource: func(ctx context.Context, c *oauth2.Config, t *oauth2.Token) (oauth2.TokenSource, error) {
+		NewTokenSource: func(_ context.Context, c *oauth2.Config, t *oauth2.Token) (oauth2.TokenSource, error) {
 			got.TokenURL, got.ClientID, got.ClientSecret, got.InHeader = c.Endpoint.TokenURL, c.ClientID, c.ClientSecret, c.Endpoint.AuthStyle == oauth2.AuthStyleInHeader || c.Endpoint.AuthStyle == oauth2.AuthStyleAutoDetect && c.ClientSecret != ""
 			got.Access, got.Refresh, got.Expires, got.Scope = t.AccessToken, t.RefreshToken, t.Expiry, strings.Join(c.Scopes, " ")
 			spec.known.add(got.secrets()...)

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -87,7 +88,7 @@ func (g *guardedWiki) server(name string) mcptool.Server {
 
 func (g *guardedWiki) say(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v)
+	_ = json.NewEncoder(w).Encode(v) //nolint:errchkjson // the client sees a broken answer
 }
 
 // refuse records a fault of the client, and answers with an OAuth error.
@@ -97,7 +98,7 @@ func (g *guardedWiki) refuse(w http.ResponseWriter, code, fault string) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusBadRequest)
-	_ = json.NewEncoder(w).Encode(map[string]string{"error": code})
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": code}) //nolint:errchkjson // the client sees a broken answer
 }
 
 func (g *guardedWiki) register(w http.ResponseWriter, r *http.Request) {
@@ -117,7 +118,7 @@ func (g *guardedWiki) register(w http.ResponseWriter, r *http.Request) {
 	g.clients[id] = in.Redirects[0]
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusCreated)
-	_ = json.NewEncoder(w).Encode(map[string]any{"client_id": id, "redirect_uris": in.Redirects, "token_endpoint_auth_method": "none"})
+	_ = json.NewEncoder(w).Encode(map[string]any{"client_id": id, "redirect_uris": in.Redirects, "token_endpoint_auth_method": "none"}) //nolint:errchkjson // the client sees a broken answer
 }
 
 func (g *guardedWiki) authorize(w http.ResponseWriter, r *http.Request) {
@@ -220,7 +221,7 @@ func (g *guardedWiki) refreshes() int {
 
 // browse opens an address as a browser does. It returns the text of the last page.
 func browse(ctx context.Context, address string) (string, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
 		return "", err
 	}
@@ -411,9 +412,9 @@ func TestLoginsThatFail(t *testing.T) {
 	header := wiki.server("wiki")
 	header.Headers = map[string]string{"authorization": "Bearer x"}
 	untrusted := wiki.server("wiki")
-	untrusted.Prepare = func(context.Context, []string) ([]string, error) { return nil, fmt.Errorf("it is not trusted") }
+	untrusted.Prepare = func(context.Context, []string) ([]string, error) { return nil, errors.New("it is not trusted") }
 	gone, cancel := context.WithCancelCause(t.Context())
-	leave := func(context.Context, string) error { cancel(fmt.Errorf("the user left")); return nil }
+	leave := func(context.Context, string) error { cancel(errors.New("the user left")); return nil }
 	for _, test := range []struct {
 		rule   string
 		server mcptool.Server
@@ -460,7 +461,7 @@ func TestLoginOptions(t *testing.T) {
 		ClientID: "by-hand",
 		Open:     func(_ context.Context, address string) error { shown <- address; return nil },
 		Paste: func(ctx context.Context) (string, error) {
-			r, err := http.NewRequestWithContext(ctx, http.MethodGet, <-shown, nil)
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, <-shown, http.NoBody)
 			if err != nil {
 				return "", err
 			}

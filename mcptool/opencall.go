@@ -46,7 +46,7 @@ func newOpenCall(ctx context.Context, call *belay.Invocation, end context.Cancel
 func (c *openCall) put(ctx context.Context, s *spec, question string) (string, error) {
 	said, err := c.call.Controls().Ask(ctx, s.known.Replace(question))
 	if !errors.Is(err, belay.ErrNobody) {
-		return said, err //nolint:wrapcheck // it only goes to the log
+		return said, err
 	}
 	question = forStore(s.hide(question))
 	c.mu.Lock()

@@ -76,7 +76,7 @@ func sampled(in *mcp.CreateMessageParams) (*belay.Request, string, error) { //no
 	for _, m := range in.Messages {
 		text, ok := m.Content.(*mcp.TextContent)
 		if !ok {
-			return nil, "", errors.New("Belay passes only texts to the model, and the request has other content")
+			return nil, "", errors.New("the request has content that is not text, and Belay passes only texts to the model")
 		}
 		message := &belay.Message{Role: belay.RoleUser, Kind: belay.KindUser, Parts: []belay.Part{belay.Text(text.Text)}}
 		if m.Role == "assistant" {

@@ -61,7 +61,7 @@ func (t *serverTool) Call(ctx context.Context, call *belay.Invocation) (belay.Re
 	}
 	result, err := do(t, within, f, call)
 	if question := open.asked(); question != "" && ctx.Err() == nil {
-		return belay.Result{}, belay.ParkAsk(question) //nolint:wrapcheck // the loop reads it
+		return belay.Result{}, belay.ParkAsk(question)
 	}
 	if err == nil {
 		t.link.deaths.Store(0)

@@ -108,7 +108,7 @@ func (e *Extension) TypedNames(string) []belay.TypedName {
 }
 
 // about describes a prompt for a list of names.
-func (p *Prompt) about() string {
+func (p Prompt) about() string {
 	text := p.Description
 	if text == "" {
 		text = p.Title
@@ -188,7 +188,7 @@ func (e *Extension) read(controls *belay.Controls, m *mount, tool string, input 
 	}
 	result, err := controls.RunTool(name, data)
 	if err != nil {
-		return belay.Result{}, err //nolint:wrapcheck // it names the tool
+		return belay.Result{}, err
 	}
 	if result.IsError {
 		return belay.Result{}, errors.New(result.Text)
@@ -243,7 +243,7 @@ func (m *mount) hasResources() bool {
 
 // arguments reads the arguments of a prompt: values in the order of the declaration, or
 // name=value. Quotes keep a value together. The last argument takes the rest of the text.
-func (p *Prompt) arguments(typed string) (map[string]string, error) {
+func (p Prompt) arguments(typed string) (map[string]string, error) {
 	values := make(map[string]string)
 	var open []PromptArgument
 	rest := strings.TrimSpace(typed)

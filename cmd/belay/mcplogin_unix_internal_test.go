@@ -29,7 +29,7 @@ func newLoginServer(t *testing.T) string {
 	say := func(w http.ResponseWriter, code int, v any) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(code)
-		_ = json.NewEncoder(w).Encode(v)
+		_ = json.NewEncoder(w).Encode(v) //nolint:errchkjson // the client sees a broken answer
 	}
 	mux.HandleFunc("GET /.well-known/oauth-authorization-server", func(w http.ResponseWriter, _ *http.Request) {
 		say(w, http.StatusOK, map[string]any{

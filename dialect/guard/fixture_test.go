@@ -14,7 +14,7 @@ import (
 )
 
 // project is the directory of the project in the events. It does not exist.
-const project = "/work/shop"
+const project = "/srv/shop"
 
 // floorFunc is a floor.
 type floorFunc func(call belay.ToolCall) belay.Authorization

@@ -127,21 +127,21 @@ func TestHooksMayApproveInPlaceOfAPerson(t *testing.T) { // SPEC B-05
 func TestOneGuardSeesAllSpellings(t *testing.T) { // SPEC B-03, B-05
 	t.Parallel()
 	pre := func(tool, input string) string {
-		return `{"session_id":"s1","cwd":"/work/shop/web","hook_event_name":"PreToolUse","tool_name":"` + tool + `","tool_input":` + input + `}`
+		return `{"session_id":"s1","cwd":"/srv/shop/web","hook_event_name":"PreToolUse","tool_name":"` + tool + `","tool_input":` + input + `}`
 	}
 	for _, c := range []struct {
 		name, stdin string
 		agent       dialect.Vendor
 		want        []string
 	}{
-		{"Write", pre("Write", `{"file_path":"/work/shop/web/a.ts","content":"x"}`), dialect.ClaudeCode, []string{`write {"content":"x","path":"web/a.ts"}`}},
-		{"Edit", pre("Edit", `{"file_path":"/work/shop/a.go","old_string":"a","new_string":"b"}`), dialect.ClaudeCode, []string{`edit {"new_string":"b","old_string":"a","path":"a.go"}`}},
-		{"MultiEdit", pre("MultiEdit", `{"file_path":"/work/shop/a.go","edits":[{"old_string":"a","new_string":"b"},{"old_string":"c","new_string":"d"}]}`), dialect.ClaudeCode, []string{`edit {"new_string":"b","old_string":"a","path":"a.go"}`, `edit {"new_string":"d","old_string":"c","path":"a.go"}`}},
+		{"Write", pre("Write", `{"file_path":"/srv/shop/web/a.ts","content":"x"}`), dialect.ClaudeCode, []string{`write {"content":"x","path":"web/a.ts"}`}},
+		{"Edit", pre("Edit", `{"file_path":"/srv/shop/a.go","old_string":"a","new_string":"b"}`), dialect.ClaudeCode, []string{`edit {"new_string":"b","old_string":"a","path":"a.go"}`}},
+		{"MultiEdit", pre("MultiEdit", `{"file_path":"/srv/shop/a.go","edits":[{"old_string":"a","new_string":"b"},{"old_string":"c","new_string":"d"}]}`), dialect.ClaudeCode, []string{`edit {"new_string":"b","old_string":"a","path":"a.go"}`, `edit {"new_string":"d","old_string":"c","path":"a.go"}`}},
 		{"a file outside the project", pre("Read", `{"file_path":"/etc/passwd"}`), dialect.ClaudeCode, []string{`read {"path":"/etc/passwd"}`}},
 		{"a search in the working directory", pre("Grep", `{"pattern":"x"}`), dialect.ClaudeCode, []string{`grep {"path":"web","pattern":"x"}`}},
-		{"a command in another directory", pre("Bash", `{"command":"ls"}`), dialect.ClaudeCode, []string{`shell {"command":"cd -- '/work/shop/web' \u0026\u0026 ls"}`}},
+		{"a command in another directory", pre("Bash", `{"command":"ls"}`), dialect.ClaudeCode, []string{`shell {"command":"cd -- '/srv/shop/web' \u0026\u0026 ls"}`}},
 		{"apply_patch", pre("apply_patch", `{"command":"*** Begin Patch\n*** Add File: a.ts\n+x\n*** Delete File: ../b.go\n*** End Patch"}`), dialect.Codex, []string{`write {"content":"x\n","path":"web/a.ts"}`, `edit {"new_string":"","old_string":"","path":"b.go"}`}},
-		{"write_file", strings.Replace(pre("write_file", `{"file_path":"/work/shop/a.go","content":"x"}`), "PreToolUse", "BeforeTool", 1), dialect.GeminiCLI, []string{`write {"content":"x","path":"a.go"}`}},
+		{"write_file", strings.Replace(pre("write_file", `{"file_path":"/srv/shop/a.go","content":"x"}`), "PreToolUse", "BeforeTool", 1), dialect.GeminiCLI, []string{`write {"content":"x","path":"a.go"}`}},
 		{"beforeReadFile", recorded[dialect.Cursor]["read"], dialect.Cursor, []string{`read {"path":".env"}`}},
 		{"an MCP tool", pre("mcp__db__query", `{"sql":"select 1"}`), dialect.ClaudeCode, []string{`db__query {"sql":"select 1"}`}},
 		{"an MCP tool of Cursor", recorded[dialect.Cursor]["mcp"], dialect.Cursor, []string{`cursor__query {"sql":"select 1"}`}},
@@ -166,7 +166,7 @@ func TestOneFileOfAPatchDeniesThePatch(t *testing.T) { // SPEC B-03, B-05
 		}
 		return belay.Authorization{Decision: belay.ToolAsk, Reason: "may it?", By: "zone 2"}
 	})
-	patch := `{"session_id":"c1","cwd":"/work/shop","hook_event_name":"PreToolUse","tool_name":"apply_patch","tool_input":{"command":"*** Begin Patch\n*** Add File: a.ts\n+x\n*** Add File: prod/b.ts\n+x\n*** End Patch"}}`
+	patch := `{"session_id":"c1","cwd":"/srv/shop","hook_event_name":"PreToolUse","tool_name":"apply_patch","tool_input":{"command":"*** Begin Patch\n*** Add File: a.ts\n+x\n*** Add File: prod/b.ts\n+x\n*** End Patch"}}`
 	g := newEngine(t, floor)
 	if out := g.answer(t, dialect.Codex, "", patch); !denies(out) || !strings.Contains(string(out.Stdout), "prod is closed") {
 		t.Errorf("the patch gets %s: want the denial", out.Stdout)

@@ -112,7 +112,8 @@ func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Mode
 	if err := a.useMCP(ctx, w); err != nil {
 		return err
 	}
-	declared := &declaredAgents{settings: s, failed: a.hookFailed, model: model, floor: w.Floor, tools: tools, skills: w.Skills, spill: spill, places: w.Places, servers: w.Servers}
+	guidance := Guidance(ctx, s, w.Floor.Floor)
+	declared := &declaredAgents{settings: s, guidance: guidance, nested: newNestedGuidance(s, w.Floor, guidance), failed: a.hookFailed, model: model, floor: w.Floor, tools: tools, skills: w.Skills, spill: spill, places: w.Places, servers: w.Servers}
 	extensions, subagents, err := a.extensions(w, declared)
 	if err != nil {
 		return err
@@ -139,7 +140,7 @@ func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Mode
 	}
 	w.Agent, err = belay.New(model, &belay.Options{
 		Name:           name,
-		Instructions:   text,
+		Instructions:   withGuidance(s, text, guidance),
 		Environment:    environment(s),
 		Scope:          scope,
 		Resources:      restricted,
@@ -148,6 +149,7 @@ func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Mode
 		OwnModelFirst:  s.From("model").Kind == "flag" && !w.Serves,
 		Extensions:     slices.Concat([]belay.Extension{tools}, extensions, []belay.Extension{w.Servers}, memories, questions(s), a.Extensions),
 		Hooks:          append([]hook.Subscription{RememberTurn(s, w.modelName())}, a.Hooks...),
+		Interceptors:   declared.nested.interceptors(),
 		Authorizer:     floor,
 		OnAsk:          askMode(s.Approvals.OnAsk, approver),
 		Approver:       approver,

@@ -4,13 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/belay-run/belay/internal/config"
-	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/space"
 )
 
@@ -87,31 +85,6 @@ func readFirst(file string, most int64) ([]byte, error) {
 	}
 	defer func() { _ = f.Close() }() // ignore errors: the file was only read
 	return io.ReadAll(io.LimitReader(f, most))
-}
-
-// Unused returns notes on files of Claude Code that Belay does not read, and the notes of
-// [adapted].
-func Unused(s *config.Loaded) []string {
-	odd := adapted(s)
-	for _, file := range claudeSettings(s) {
-		if _, allows := claudeKeys(file); allows {
-			odd = append(odd, fmt.Sprintf("%s: its permissions have no effect here: write rules into permit.rules of your own belay.yaml; see %s", ShownPath(s, file), otherAgent))
-		}
-	}
-	if info, err := os.Stat(filepath.Join(s.Project, "CLAUDE.md")); err == nil && info.Mode().IsRegular() {
-		odd = append(odd, "CLAUDE.md: Belay does not read this file: put what the agent should know into instructions of belay.yaml; see "+otherAgent)
-	}
-	commands := 0
-	_ = filepath.WalkDir(filepath.Join(s.Project, ".claude", "commands"), func(path string, e fs.DirEntry, err error) error {
-		if err == nil && !e.IsDir() && filepath.Ext(path) == ".md" {
-			commands++
-		}
-		return nil // skip directories that cannot be read
-	})
-	if commands > 0 {
-		odd = append(odd, fmt.Sprintf(".claude/commands: Belay does not read these files (%s): write skills instead, in .belay/skills; see %s", visible.Counted(commands, "command"), otherAgent))
-	}
-	return odd
 }
 
 // ReportUnheeded sends the warnings of [Unheeded].

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/dialect/claude"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/near"
@@ -95,6 +96,8 @@ func unusable(d *subagent.Declaration) string {
 // declaredAgents makes agents from declarations.
 type declaredAgents struct {
 	settings *config.Loaded
+	guidance []claude.Instruction // instructions in files, for every agent
+	nested   *nestedGuidance
 	model    belay.Model
 	floor    *Floor
 	tools    *toolbox.Extension
@@ -161,9 +164,9 @@ func (b *declaredAgents) build(d *subagent.Declaration, store belay.Store, own .
 		return nil, err
 	}
 	opts := &belay.Options{
-		Name: d.Name, Instructions: cmp.Or(d.Prompt, instructions), Scope: toolScope(d), Resources: resources(d), Store: store, Budget: d.Budget, SpillDir: b.spill, ApprovalExpiry: b.settings.Approvals.Expiry,
+		Name: d.Name, Instructions: withGuidance(b.settings, cmp.Or(d.Prompt, instructions), b.guidance), Scope: toolScope(d), Resources: resources(d), Store: store, Budget: d.Budget, SpillDir: b.spill, ApprovalExpiry: b.settings.Approvals.Expiry,
 		Extensions: append([]belay.Extension{tools}, own...), Runtime: &hook.RuntimeOptions{Grants: b.places.Host.Grants, Failed: b.failed},
-		Authorizer: b.floor.inMode(d.Mode), Models: b.find, Environment: environment(b.settings),
+		Interceptors: b.nested.interceptors(), Authorizer: b.floor.inMode(d.Mode), Models: b.find, Environment: environment(b.settings),
 		Limits: belay.Limits{Steps: b.settings.Limits.Steps, Parallel: b.settings.Limits.Parallel, ResultCharacters: b.settings.Limits.ResultCharacters, Tool: b.settings.Limits.Tool, Idle: b.settings.Limits.Idle},
 	}
 	if b.servers != nil && (d.Tools == nil || slices.ContainsFunc(d.Tools, OfServer)) {

@@ -56,6 +56,7 @@ func (a *app) check(ctx context.Context, s *config.Loaded) error {
 	_, _, err := a.assembler().ReadMCP()
 	problems = append(problems, err)
 	tally := tallyOf(ctx, places, agents, s)
+	a.assembler().ReportOtherFiles(ctx, s)
 	if places.Err == nil {
 		problems = append(problems, a.checkOrder(ctx))
 	}

@@ -109,6 +109,7 @@ func (a *app) examine(ctx context.Context) *report {
 		r.add(a.floorFinding(ctx, settings))
 		r.add(a.filesFinding(ctx, settings))
 		r.add(a.unheededFinding(ctx, settings))
+		r.add(a.otherAgentsFinding(ctx, settings))
 		if len(settings.Channels) > 0 {
 			r.add(channelsFinding(settings))
 		}
@@ -355,10 +356,27 @@ func (a *app) filesFinding(ctx context.Context, s *config.Loaded) finding {
 	return f
 }
 
-// unheededFinding reports files that look like hooks or rules, or belong to another
-// program, but are not read.
+// otherAgentsFinding reports the files of other coding agents, and what Belay does with each.
+func (a *app) otherAgentsFinding(ctx context.Context, s *config.Loaded) finding {
+	f := finding{Name: "other agents", Status: found, Detail: "no files of other coding agents"}
+	files := a.assembler().OtherFiles(ctx, s)
+	if len(files) == 0 {
+		return f
+	}
+	var lines []string
+	for _, one := range files {
+		if one.Partly {
+			f.Status = note
+		}
+		lines = append(lines, visible.All(oneLine(one.String())))
+	}
+	f.Detail, f.Remedy = strings.Join(lines, "\n"), "docs/other-agents-files.md explains them; other_agents.ignore switches kinds off"
+	return f
+}
+
+// unheededFinding reports files that look like hooks or rules, but are not read.
 func (a *app) unheededFinding(ctx context.Context, s *config.Loaded) finding {
-	odd := append(assembly.Unheeded(s, a.assembler().OpenPlaces(ctx, s)), assembly.Unused(s)...)
+	odd := assembly.Unheeded(s, a.assembler().OpenPlaces(ctx, s))
 	if len(odd) == 0 {
 		return finding{Name: "unread files", Status: found, Detail: "none that look like hooks or rules"}
 	}

@@ -69,6 +69,7 @@ var rooms = []room{
 	{"declare/worker", levelShared, nil, "the programs of hooks carry no more than the phases and their types"},
 	{"mcptool", levelRooms, []string{"github.com/google/jsonschema-go", "github.com/modelcontextprotocol/go-sdk"}, "MCP is spoken with the official SDK, whose types stay in it; schemas are checked as the root checks them"},
 	{"memory", levelRooms, []string{"modernc.org/sqlite"}, "memories are in a file of their own: one driver without cgo, and no other room"},
+	{"dialect/claude", levelHosts, nil, "files of Claude Code become rules, skills, agents and servers: it reads them with the rooms of each"},
 	{"space", levelHosts, nil, "a space has hooks, skills and agents: it puts their rooms together, and reads files by their means"},
 	{"subagent", levelRooms, nil, "a subagent is anything with a Run method: what it is made of, the program brings; what reads declarations is shared"},
 	{"internal/frontmatter", levelShared, []string{"github.com/goccy/go-yaml"}, "frontmatter is read alike for skills and agents"},

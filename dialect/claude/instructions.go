@@ -34,7 +34,8 @@ type Where struct {
 	May func(file string) error
 }
 
-func (w *Where) config() string {
+// Own returns the directory of the user's own files for Claude Code, or "" if there is none.
+func (w *Where) Own() string {
 	if w.Config == "" && w.Home != "" {
 		return filepath.Join(w.Home, ".claude")
 	}
@@ -67,7 +68,7 @@ var instructionFiles = []string{"AGENTS.md", "GEMINI.md", "CLAUDE.md", filepath.
 // not added again.
 func ReadInstructions(w *Where) []Instruction {
 	r := &instructions{Where: w, top: topOf(w), seen: make(map[string]bool)}
-	if own := w.config(); own != "" {
+	if own := w.Own(); own != "" {
 		r.read(filepath.Join(own, "CLAUDE.md"), own)
 		r.rules(filepath.Join(own, "rules"), own)
 	}
@@ -351,7 +352,7 @@ func (r *instructions) include(one *Instruction, name, from, within string, dept
 		}
 		return "", false // such as a mail address, or @name of a package
 	}
-	if own := r.config(); own != "" && inside(own, file) && filepath.Ext(file) == ".md" {
+	if own := r.Own(); own != "" && inside(own, file) && filepath.Ext(file) == ".md" {
 		within = own // a project may name the user's own instructions
 	}
 	text, actual, err := r.text(file, within)

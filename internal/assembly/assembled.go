@@ -123,6 +123,7 @@ func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Mode
 		return err
 	}
 	a.warnUnpriced(w, model)
+	hooks := append([]hook.Subscription{RememberTurn(s, w.modelName())}, a.Hooks...)
 	var scope []string
 	var restricted map[string][]string
 	name, text, floor := MainAgent, cmp.Or(s.Instructions, instructions), belay.Authorizer(w.Floor)
@@ -137,6 +138,7 @@ func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Mode
 			return mistake("%w", err)
 		}
 		extensions = append(extensions, own...)
+		hooks = append(hooks, limitHooks(d, w.Floor)...)
 	}
 	w.Agent, err = belay.New(model, &belay.Options{
 		Name:           name,
@@ -148,7 +150,7 @@ func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Mode
 		Models:         declared.find,
 		OwnModelFirst:  s.From("model").Kind == "flag" && !w.Serves,
 		Extensions:     slices.Concat([]belay.Extension{tools}, extensions, []belay.Extension{w.Servers}, memories, questions(s), a.Extensions),
-		Hooks:          append([]hook.Subscription{RememberTurn(s, w.modelName())}, a.Hooks...),
+		Hooks:          hooks,
 		Interceptors:   declared.nested.interceptors(),
 		Authorizer:     floor,
 		OnAsk:          askMode(s.Approvals.OnAsk, approver),

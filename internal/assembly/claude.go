@@ -1,13 +1,12 @@
 package assembly
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
-	"os"
+	"io/fs"
 	"path/filepath"
-	"strings"
 
+	"github.com/belay-run/belay/dialect/claude"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/space"
 )
@@ -16,7 +15,7 @@ import (
 const otherAgent = "docs/coming-from-claude-code.md"
 
 // Unheeded returns warnings about files that seem to block or check something, but have no
-// effect. These are hooks in the wrong directory, and hooks and permissions of Claude Code.
+// effect. These are hooks in the wrong directory, and hooks of Claude Code.
 // A user may rely on such a file.
 func Unheeded(s *config.Loaded, p *Places) []string {
 	var odd []string
@@ -24,9 +23,8 @@ func Unheeded(s *config.Loaded, p *Places) []string {
 		odd = append(odd, Misplaced(s, place)...)
 	}
 	for _, file := range claudeSettings(s) {
-		if keys, _ := claudeKeys(file); len(keys) > 0 {
-			odd = append(odd, fmt.Sprintf("%s: Belay ignores its %s, which are for Claude Code: write hooks into .belay/hooks (`belay hooks new ID`) and rules into permit.rules of belay.yaml; see %s",
-				ShownPath(s, file), strings.Join(keys, " and "), otherAgent))
+		if claudeHooks(file) {
+			odd = append(odd, fmt.Sprintf("%s: Belay ignores its hooks, which are for Claude Code: write hooks into .belay/hooks (`belay hooks new ID`); see %s", ShownPath(s, file), otherAgent))
 		}
 	}
 	return odd
@@ -48,43 +46,14 @@ func claudeSettings(s *config.Loaded) []string {
 	return []string{filepath.Join(dir, "settings.json"), filepath.Join(dir, "settings.local.json")}
 }
 
-// claudeKeys returns which of "hooks" and "permissions" a settings file of Claude Code
-// has. If the file exists but cannot be read or is not valid JSON, it returns both. If the
-// permissions only allow calls, it leaves them out of keys and sets allows: Belay ignores
-// them and only asks more often.
-func claudeKeys(file string) (keys []string, allows bool) {
-	if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() { // opening a pipe would block
-		return nil, false
-	}
-	text, err := readFirst(file, 1<<20)
-	var settings struct {
-		Hooks       map[string]json.RawMessage `json:"hooks"`
-		Permissions struct {
-			Allow []json.RawMessage `json:"allow"`
-			Ask   []json.RawMessage `json:"ask"`
-			Deny  []json.RawMessage `json:"deny"`
-		} `json:"permissions"`
-	}
-	if err != nil || json.Unmarshal(text, &settings) != nil {
-		return []string{"hooks", "permissions"}, false
-	}
-	if len(settings.Hooks) > 0 {
-		keys = append(keys, "hooks")
-	}
-	if p := settings.Permissions; len(p.Ask)+len(p.Deny) > 0 {
-		return append(keys, "permissions"), false
-	}
-	return keys, len(settings.Permissions.Allow) > 0
-}
-
-// readFirst reads the beginning of a file, with at most this many bytes.
-func readFirst(file string, most int64) ([]byte, error) {
-	f, err := os.Open(file)
+// claudeHooks reports whether a settings file of Claude Code has hooks. It also reports true
+// if the file exists but cannot be read: the file may have a gate.
+func claudeHooks(file string) bool {
+	settings, err := claude.ReadSettings(file)
 	if err != nil {
-		return nil, err
+		return !errors.Is(err, fs.ErrNotExist)
 	}
-	defer func() { _ = f.Close() }() // ignore errors: the file was only read
-	return io.ReadAll(io.LimitReader(f, most))
+	return settings.Hooks
 }
 
 // ReportUnheeded sends the warnings of [Unheeded].

@@ -24,6 +24,9 @@ import (
 	"github.com/belay-run/belay/toolbox"
 )
 
+// foreignAgents stands for the agents of other coding agents in the result of agentDirs.
+const foreignAgents = ""
+
 // agentDirs returns the directories of declared agents. An agent in a later directory
 // replaces an earlier one with the same name.
 func agentDirs(s *config.Loaded) []string {
@@ -33,10 +36,9 @@ func agentDirs(s *config.Loaded) []string {
 			dirs = append(dirs, filepath.Join(dir, "agents"))
 		}
 	}
-	for _, of := range []string{".claude", ".belay"} { // Belay also uses agents that were written for Claude Code
-		if dir := filepath.Join(s.Project, of, "agents"); staysInside(s.Project, dir) {
-			dirs = append(dirs, dir)
-		}
+	dirs = append(dirs, foreignAgents) // see otherAgents
+	if dir := filepath.Join(s.Project, ".belay", "agents"); staysInside(s.Project, dir) {
+		dirs = append(dirs, dir)
 	}
 	return dirs
 }
@@ -47,12 +49,13 @@ func Agents(s *config.Loaded) ([]*subagent.Declaration, []subagent.Problem) {
 	byName := make(map[string]*subagent.Declaration)
 	var problems []subagent.Problem
 	for _, dir := range agentDirs(s) {
-		declared, found := subagent.LoadDir(dir)
+		load := subagent.LoadDir
+		if dir == foreignAgents {
+			load = func(string) ([]*subagent.Declaration, []subagent.Problem) { return otherAgents(s) }
+		}
+		declared, found := load(dir)
 		problems = append(problems, found...)
 		for _, d := range declared {
-			if Foreign(s, d.Path) {
-				adapt(d)
-			}
 			if before := byName[d.Name]; before != nil {
 				problems = append(problems, subagent.Problem{Path: before.Path, Message: fmt.Sprintf("agent %q is not used: %s replaces it", d.Name, d.Path)})
 			}
@@ -172,6 +175,7 @@ func (b *declaredAgents) build(d *subagent.Declaration, store belay.Store, own .
 	if b.servers != nil && (d.Tools == nil || slices.ContainsFunc(d.Tools, OfServer)) {
 		opts.Extensions = append(opts.Extensions, b.servers.Shared())
 	}
+	opts.Hooks = limitHooks(d, b.floor)
 	skills, err := skill.New(b.skills, &skill.Options{
 		Project: b.settings.Project, Mode: d.Mode, NoNames: true, EnforceAllowedTools: b.settings.Skills.EnforceAllowedTools || d.EnforceAllowedTools, Patterns: b.floor,
 		Budget: b.settings.Limits.ListingTokens,

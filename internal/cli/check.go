@@ -47,7 +47,9 @@ func (a *app) check(ctx context.Context, s *config.Loaded) error {
 	problems := []error{a.checkSettings(s), places.Err}
 	agents, found := assembly.Agents(s)
 	for i := range found {
-		problems = append(problems, &found[i])
+		if !assembly.Foreign(s, found[i].Path) { // ReportOtherFiles reports those
+			problems = append(problems, &found[i])
+		}
 	}
 	for _, d := range agents {
 		problems = append(problems, inspect.CheckOwnHooks(ctx, places, d))

@@ -303,7 +303,9 @@ func (a *app) sandboxFinding(ctx context.Context, settings *config.Loaded) findi
 func (a *app) floorFinding(ctx context.Context, s *config.Loaded) finding {
 	f := finding{Name: "floor", Status: found, Remedy: "`belay permit rules` lists them"}
 	mode := a.assembler().ModeOfTurn(ctx, s, nil)
-	f.Detail = fmt.Sprintf("%s mode, %s, %s, %s", mode.Name, visible.Counted(len(permit.Protections())-len(s.Permit.Relax), "protection"), visible.Counted(len(s.Permit.Rules), "rule"), visible.Counted(len(s.Permit.Guards), "guard"))
+	others := assembly.OtherPermissions(ctx, s)
+	f.Detail = fmt.Sprintf("%s mode, %s, %s, %s", mode.Name, visible.Counted(len(permit.Protections())-len(s.Permit.Relax), "protection"),
+		visible.Counted(len(s.Permit.Rules)+len(others.Rules), "rule"), visible.Counted(len(s.Permit.Guards)+len(others.Guards), "guard"))
 	if len(s.Permit.Relax) > 0 {
 		f.Status = note
 		f.Detail += fmt.Sprintf("; relaxed: %s (%s)", strings.Join(s.Permit.Relax, ", "), s.From("permit.relax"))

@@ -1,6 +1,8 @@
 package host_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -74,5 +76,51 @@ func TestPermissionsOfOtherAgentsHold(t *testing.T) {
 	take(t, h, "look")
 	if _, err := h.Agent(t.Context(), "Bad-Name"); err != nil {
 		t.Error(err)
+	}
+}
+
+// A command of Claude Code is typed as /name. Its shell commands run as if the model had
+// called the shell. Those of a project do not run before trust.
+//
+// SPEC B-04
+func TestCommandsOfOtherAgentsAreTyped(t *testing.T) {
+	t.Parallel()
+	opts := options(t, map[string]string{
+		"home/.claude/commands/fix.md": "---\ndescription: Fix it\nargument-hint: [n]\n---\nFix $1. See @notes.txt\n!`echo ran-$1`\n!`rm -rf /`\n",
+		".claude/commands/git/push.md": "Push $ARGUMENTS: !`touch made.txt`\n",
+		".claude/skills/tidy/SKILL.md": "---\nname: tidy\ndescription: Tidy up\n---\nTidy $1 in ${CLAUDE_SKILL_DIR}.\n",
+		"notes.txt":                    "the notes\n",
+	}, scripted.Step{
+		Expect: &scripted.Expect{Tools: []string{"read_skill"}}, Text: "done",
+	}, scripted.Step{Text: "done"}, scripted.Step{Text: "done"})
+	opts.Environ = []string{"HOME=" + filepath.Join(opts.Dir, "home"), "PATH=" + os.Getenv("PATH")}
+	h := open(t, opts)
+	agent, err := h.Agent(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for typed, want := range map[string][]string{
+		"/fix 12":        {"Fix 12. See notes.txt", "the notes", "ran-12", "[shell rm -rf / failed: "},
+		"/git:push main": {"Push main: [The command touch made.txt did not run: nobody has trusted the directory"},
+		"/tidy src":      {"Tidy src in " + filepath.Join(opts.Dir, ".claude", "skills", "tidy")},
+	} {
+		if _, err := agent.Session("s").Turn(t.Context(), typed); err != nil {
+			t.Fatalf("%s: %v", typed, err)
+		}
+		requests := opts.Model.(*scripted.Model).Requests() //nolint:forcetypeassert // see options
+		var said strings.Builder
+		for _, m := range requests[len(requests)-1].Messages {
+			for _, p := range m.Parts {
+				said.WriteString(p.Text)
+			}
+		}
+		for _, text := range want {
+			if !strings.Contains(said.String(), text) {
+				t.Errorf("%s: %q is not in:\n%s", typed, text, said.String())
+			}
+		}
+	}
+	if _, err := os.Stat(filepath.Join(opts.Dir, "made.txt")); err == nil {
+		t.Error("a command of a project ran before trust")
 	}
 }

@@ -17,10 +17,18 @@ type head struct {
 	notes []string
 }
 
+// hintLine matches an argument-hint such as [number] [priority], which is usual and no valid
+// YAML.
+var hintLine = regexp.MustCompile(`(?m)^argument-hint:[ \t]*[\[<{@|*&!%#].*$`)
+
 // readHead reads a Markdown file. Claude Code reads frontmatter that is no valid YAML, for
 // example a description with colons and quotes in it. So readHead reads such frontmatter line
 // by line, and notes that it did. The error says that the file cannot be read at all.
 func readHead(text string) (*head, error) {
+	text = hintLine.ReplaceAllStringFunc(text, func(line string) string {
+		key, value, _ := strings.Cut(line, ":")
+		return key + ": '" + strings.ReplaceAll(strings.TrimSpace(value), "'", "''") + "'"
+	})
 	doc, err := frontmatter.Parse(text)
 	if err == nil {
 		h := &head{Document: doc}

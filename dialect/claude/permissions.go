@@ -61,18 +61,16 @@ func (s *Settings) Permissions(o *PermissionOptions) *Permissions {
 	return t.into
 }
 
-// Patterns translates a tool with a limit, such as Bash(git log:*), to patterns of package
-// permit, such as shell(git log *). They never match more than the limit. If there is no
-// translation, the result is empty.
+// Patterns translates a tool, perhaps with a limit, such as Bash(git log:*), to names and
+// patterns of package permit, such as shell(git log *). They never match more than the limit.
+// If there is no translation, the result is empty.
 func Patterns(limit string, o *PermissionOptions) []string {
 	with := *o
 	with.Own = true
 	p := (&Settings{Allow: []string{limit}}).Permissions(&with)
 	var patterns []string
 	for i := range p.Rules {
-		if r := &p.Rules[i]; r.Pattern != "" {
-			patterns = append(patterns, fmt.Sprintf("%s(%s)", r.Tool, r.Pattern))
-		}
+		patterns = append(patterns, strings.TrimPrefix(p.Rules[i].String(), string(permit.RuleAllow)+" "))
 	}
 	return patterns
 }

@@ -246,7 +246,7 @@ func (w *Assembled) TakeDeclared(name string) error {
 func (a *Assembler) extensions(w *Assembled, declared *declaredAgents) ([]belay.Extension, *subagent.Extension, error) {
 	skills, err := skill.New(w.Skills, &skill.Options{
 		Project: w.Settings.Project, Mode: w.Settings.Mode, EnforceAllowedTools: w.Settings.Skills.EnforceAllowedTools || w.declared != nil && w.declared.EnforceAllowedTools, Patterns: w.Floor,
-		Budget: w.Settings.Limits.ListingTokens,
+		Budget: w.Settings.Limits.ListingTokens, Fill: (&fills{settings: w.Settings, places: w.Places}).fill,
 	})
 	if err != nil {
 		return nil, nil, err

@@ -105,6 +105,7 @@ func adapt(s *config.Loaded, a *claude.Agent) {
 			continue
 		case limit:
 			patterns := claude.Patterns(name, &claude.PermissionOptions{Project: RealDir(s.Project)})
+			patterns = slices.DeleteFunc(patterns, func(p string) bool { return !strings.HasPrefix(p, ours+"(") })
 			if len(patterns) == 0 {
 				notef("tools: Belay cannot keep the limit %s; the agent runs without it", name)
 				continue

@@ -127,12 +127,12 @@ func (a *app) checkSkills(ctx context.Context, s *config.Loaded, places *assembl
 	var problems []error
 	told := make(map[string]bool)
 	for _, p := range catalog.Problems() {
-		if p.Kind == skill.NotLoaded {
+		if p.Kind == skill.NotLoaded && !assembly.OtherSkill(s, p.Path) { // ReportOtherFiles reports those
 			problems = append(problems, &p)
 			told[p.Path] = true
 		}
 	}
-	dirs := slices.DeleteFunc(assembly.SkillDirs(s), func(dir string) bool { return filepath.Dir(dir) == filepath.Join(s.Project, ".claude") })
+	dirs := assembly.SkillDirs(s)
 	for _, place := range places.All {
 		err := skillMistakes(place, told)
 		problems = append(problems, err)

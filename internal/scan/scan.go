@@ -16,8 +16,8 @@ type Token struct {
 }
 
 // Tokens returns the tokens of a text in order. A token is a slash and a name. The name
-// begins with an ASCII letter, and letters, digits, _ and - may follow. Before and after a
-// token is a space, or the start or end of the text. A space is a character for which
+// begins with an ASCII letter, and letters, digits, _ and - may follow. A colon may stand
+// between two of these, such as in /git:push. Before and after a token is a space, or the start or end of the text. A space is a character for which
 // unicode.IsSpace is true. If there are no tokens, Tokens allocates nothing.
 func Tokens(text string) []Token {
 	var tokens []Token
@@ -85,7 +85,7 @@ func NameLength(text string) int {
 		return 0
 	}
 	end := 1
-	for end < len(text) && part(text[end]) {
+	for end < len(text) && (part(text[end]) || text[end] == ':' && end+1 < len(text) && part(text[end+1])) {
 		end++
 	}
 	return end

@@ -37,6 +37,8 @@ type Declaration struct {
 	Action *Action
 	// Secrets are the names of variables whose values are secret.
 	Secrets []string
+	// Protocol is the language of a command. Nil means Belay's own.
+	Protocol Protocol
 	// Options are the order and the limits, see [hook.Subscription]. The set fills in
 	// Kind and Origin.
 	Options hook.Options

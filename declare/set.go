@@ -194,6 +194,9 @@ func (s *Set) subscribe(d *Declaration, all []*Declaration, codecs map[string]*c
 	}
 	opts := d.Options
 	opts.Timeout = cmp.Or(opts.Timeout, defaultTimeout)
+	if d.Protocol != nil { // translated enforces the timeout itself, so that a denial before the timeout counts
+		opts.Timeout += lateAnswer
+	}
 	opts.Kind, opts.Origin = d.Kind, s.origin
 	opts.Origin.File, opts.Origin.Line = d.File, d.Line
 	prefixed := func(ids []string) []string {
@@ -232,6 +235,9 @@ func (h *handler) means() (func(ctx context.Context, e *worker.Envelope) (json.R
 	case hook.HandlerCommand:
 		if len(h.d.Argv) == 0 {
 			return nil, errors.New("the command is empty")
+		}
+		if h.d.Protocol != nil {
+			return h.translated, nil
 		}
 		return h.command, nil
 	case hook.HandlerWorker:

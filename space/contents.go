@@ -68,11 +68,11 @@ func (c contents) hash() string {
 // youth is the age until which a change counts as recent: see content.young.
 const youth = 2 * time.Second
 
-// readContents reads the files of a directory. It does not read a file again if the file's
-// stamp is the same as in before. It omits files in skip, because hooks write them.
-func readContents(dir string, skip map[string]bool, before contents) (contents, error) {
-	w := &walk{dir: dir, skip: skip, before: before, found: make(contents), now: time.Now()}
-	for _, part := range parts {
+// readContents reads the files of a directory that trust covers. It does not read a file
+// again if the file's stamp is the same as in before.
+func readContents(c coverage, before contents) (contents, error) {
+	w := &walk{coverage: c, before: before, found: make(contents), now: time.Now()}
+	for _, part := range c.parts {
 		if err := w.look(part, 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
@@ -81,8 +81,8 @@ func readContents(dir string, skip map[string]bool, before contents) (contents, 
 }
 
 type walk struct {
-	dir    string
-	skip   map[string]bool
+	coverage
+
 	before contents
 	found  contents
 	bytes  int64
@@ -96,7 +96,7 @@ func (w *walk) look(name string, depth int) error {
 	if err != nil {
 		return err
 	}
-	if w.skip[name] && info.Mode().IsRegular() {
+	if w.omits(name) && (info.Mode().IsRegular() || w.foreign != nil) {
 		return nil
 	}
 	if !info.IsDir() {
@@ -120,7 +120,7 @@ func (w *walk) look(name string, depth int) error {
 
 func (w *walk) file(name, full string, info fs.FileInfo) error {
 	if w.bytes += info.Size(); len(w.found) == mostFiles || w.bytes > mostBytes {
-		return &Problem{w.dir, 0, fmt.Sprintf("there are more than %d files or %d MiB in %s: move files that hooks do not need to another directory", mostFiles, mostBytes>>20, strings.Join(parts, ", "))}
+		return &Problem{w.dir, 0, fmt.Sprintf("there are more than %d files or %d MiB in %s: move files that hooks do not need to another directory", mostFiles, mostBytes>>20, strings.Join(w.parts, ", "))}
 	}
 	now := stampOf(info)
 	// The target of a link may change without a change of the link.
@@ -128,7 +128,7 @@ func (w *walk) file(name, full string, info fs.FileInfo) error {
 		w.found[name] = old
 		return nil
 	}
-	sum, err := sumOf(w.dir, full, info)
+	sum, err := w.sumOf(name, full, info)
 	if err != nil {
 		return err
 	}
@@ -137,10 +137,16 @@ func (w *walk) file(name, full string, info fs.FileInfo) error {
 }
 
 // sumOf returns a text that identifies a file's content, see content.sum.
-func sumOf(dir, full string, info fs.FileInfo) (string, error) {
+func (w *walk) sumOf(name, full string, info fs.FileInfo) (string, error) {
+	if info.Mode()&fs.ModeSymlink != 0 && w.foreign != nil {
+		var err error
+		if full, info, err = follow(full); err != nil {
+			return "", err
+		}
+	}
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
-		leads, err := staysBelow(dir, full)
+		leads, err := staysBelow(w.dir, full)
 		if err != nil {
 			return "", err
 		}
@@ -157,7 +163,13 @@ func sumOf(dir, full string, info fs.FileInfo) (string, error) {
 	}
 	defer func() { _ = f.Close() }() // the file was only read
 	h := sha256.New()
-	if _, err := io.Copy(h, io.LimitReader(f, mostBytes)); err != nil {
+	if w.foreign != nil {
+		text, err := io.ReadAll(io.LimitReader(f, mostBytes))
+		if err != nil {
+			return "", &Problem{full, 0, reason(err)}
+		}
+		_, _ = h.Write(w.part(name, text)) // a hash returns no error
+	} else if _, err := io.Copy(h, io.LimitReader(f, mostBytes)); err != nil {
 		return "", &Problem{full, 0, reason(err)}
 	}
 	return fmt.Sprintf(" %t %x", info.Mode()&0o111 != 0, h.Sum(nil)), nil
@@ -210,8 +222,7 @@ func (c contents) same(o contents) bool {
 // seal computes the hash of a directory again and again. It reads only files that have
 // changed.
 type seal struct {
-	dir  string
-	skip map[string]bool
+	cover coverage
 
 	mu   sync.Mutex
 	last contents
@@ -220,7 +231,7 @@ type seal struct {
 func (s *seal) now() (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found, err := readContents(s.dir, s.skip, s.last)
+	found, err := readContents(s.cover, s.last)
 	if err != nil {
 		return "", err
 	}
@@ -230,10 +241,10 @@ func (s *seal) now() (string, error) {
 
 // textOf returns the text of a file, to show changes. It returns "" if the file is not text
 // or is too long.
-func textOf(dir, name string) string {
-	text, err := readAtMost(filepath.Join(dir, filepath.FromSlash(name)), 64<<10)
+func (c *coverage) textOf(name string) string {
+	text, err := readAtMost(filepath.Join(c.dir, filepath.FromSlash(name)), 64<<10)
 	if err != nil || !utf8.Valid(text) {
 		return ""
 	}
-	return string(text)
+	return string(c.part(name, text))
 }

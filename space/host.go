@@ -124,6 +124,9 @@ type Standing struct {
 }
 
 func (s *Space) trustCommand() string {
+	if s.foreign != nil {
+		return s.foreign.Trust
+	}
 	if s.Origin.Kind == hook.OriginSpace {
 		return "belay trust " + s.Dir
 	}
@@ -310,6 +313,9 @@ func (h *Host) judge(p *plan, d *declare.Declaration) *declare.Declaration {
 	case runs && h.opts.NoCommands:
 		note(gate, "%s", noCommands)
 	case runs && !p.standing.Trusted:
+		if f := p.space.foreign; f != nil && !f.Strict && !p.standing.Record.holds(p.space) {
+			gate = false // otherwise a project with files of another agent could not be used before it is trusted
+		}
 		note(gate, "%s", p.standing.Reason)
 	case d.Kind == hook.HandlerWebhook && !p.standing.may(kind, GrantWebhook):
 		note(gate, "%s", h.missing(p, GrantWebhook))
@@ -399,7 +405,7 @@ func (h *Host) set(s *Space, hooks []*declare.Declaration, check *seal, hash str
 // they are not confined.
 func (h *Host) confine(s *Space) func(context.Context, *declare.Declaration, *declare.Execution) error {
 	confine := h.opts.Declare.Confine
-	if confine == nil || s.Origin.Kind == hook.OriginOperator || s.Origin.Kind == hook.OriginHost {
+	if confine == nil || s.Origin.Kind == hook.OriginOperator || s.Origin.Kind == hook.OriginHost || s.foreign != nil && s.foreign.Private {
 		return nil
 	}
 	return func(ctx context.Context, d *declare.Declaration, run *declare.Execution) error {

@@ -110,7 +110,7 @@ func (l *Lease) prepare(ctx context.Context, s *Space) (*installed, error) {
 	if err != nil {
 		return nil, fmt.Errorf("install %s: %w", s.Label(), err)
 	}
-	next := &installed{plan: p, check: &seal{dir: s.Dir, skip: s.written, last: s.read}}
+	next := &installed{plan: p, check: &seal{cover: s.coverage(), last: s.read}}
 	if next.set, err = l.host.set(s, p.hooks, next.check, s.Hash); err != nil {
 		return nil, fmt.Errorf("install %s: %w", s.Label(), err)
 	}
@@ -243,7 +243,7 @@ func (h *Host) AgentHooks(s *Space, agent string) (belay.CloseExtension, []Note,
 	if err != nil {
 		return nil, nil, err
 	}
-	own, err := h.agentHooks(p, agent, &seal{dir: s.Dir, skip: s.written, last: s.read})
+	own, err := h.agentHooks(p, agent, &seal{cover: s.coverage(), last: s.read})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -347,7 +347,7 @@ func (l *Lease) Reload(ctx context.Context) error {
 		return ErrUnloaded
 	}
 	old := l.now
-	s, err := Load(old.plan.space.Dir, old.plan.space.Origin.Kind)
+	s, err := old.plan.space.again()
 	if err != nil {
 		return fmt.Errorf("reload %s: the loaded version stays: %w", old.plan.space.Label(), err)
 	}

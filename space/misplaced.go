@@ -17,6 +17,9 @@ import (
 // in a directory hook/, and files in subdirectories of hooks/. Such a file may contain a
 // gate that somebody relies on.
 func (s *Space) Misplaced() []string {
+	if s.foreign != nil {
+		return nil
+	}
 	var found []string
 	for _, name := range []string{"hooks", "hook"} {
 		for _, ending := range endings {

@@ -93,7 +93,7 @@ func (h *Host) Servers(s *Space) ([]mcptool.Server, []Note, error) {
 		return nil, nil, err
 	}
 	notes := slices.DeleteFunc(p.notes, func(n Note) bool { return n.Phase != "" })
-	return h.servers(p, &seal{dir: s.Dir, skip: s.written, last: s.read}), notes, nil
+	return h.servers(p, &seal{cover: s.coverage(), last: s.read}), notes, nil
 }
 
 // judgeServers decides which servers run. It adds a note for each other server, unless the

@@ -49,6 +49,8 @@ type Space struct {
 	written map[string]bool                   // files that hooks write with save_json
 	faults  error
 	read    contents
+	foreign *Foreign // set for a directory of another agent
+	scripts []string // programs of its hooks elsewhere, relative to Dir
 }
 
 // Load reads a directory and runs nothing. A space must have a manifest. Directories of
@@ -80,7 +82,7 @@ func Load(dir string, kind hook.OriginKind) (*Space, error) {
 	}
 	// The hash must match the files that were read. So the files are hashed before and
 	// after.
-	before, err := readContents(full, nil, nil)
+	before, err := readContents(coverage{dir: full, parts: parts}, nil)
 	if err != nil {
 		p.add(full, err)
 		return s.faulty(p)
@@ -90,7 +92,7 @@ func Load(dir string, kind hook.OriginKind) (*Space, error) {
 	s.checkScripts(p)
 	s.loadSkills()
 	s.loadServers(p)
-	if s.read, err = readContents(full, s.written, before); err != nil {
+	if s.read, err = readContents(s.coverage(), before); err != nil {
 		p.add(full, err)
 	} else if !before.same(s.read) {
 		p.addf(full, 0, "the files changed while they were loaded: load the directory again")
@@ -118,6 +120,9 @@ func (s *Space) Label() string {
 
 // Prefix returns the prefix of the space's hook ids.
 func (s *Space) Prefix() string {
+	if s.foreign != nil {
+		return s.Origin.Name
+	}
 	switch s.Origin.Kind {
 	case hook.OriginSpace:
 		return s.Manifest.ID

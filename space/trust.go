@@ -160,13 +160,14 @@ func (t *Trust) Add(s *Space, by string, grants ...string) (*Record, error) {
 	if err := CheckGrants(grants); err != nil {
 		return nil, err
 	}
+	cover := s.coverage()
 	r := &Record{Dir: s.Dir, Origin: s.Origin.Kind, Space: s.Manifest.ID, Hash: s.Hash, Gates: s.Gates(), Grants: slices.Compact(slices.Sorted(slices.Values(grants))), By: by, At: time.Now().UTC().Truncate(time.Second)}
 	for _, name := range slices.Sorted(maps.Keys(s.read)) {
-		r.Files = append(r.Files, FileRecord{Name: name, Sum: s.read[name].sum, Text: textOf(s.Dir, name)})
+		r.Files = append(r.Files, FileRecord{Name: name, Sum: s.read[name].sum, Text: cover.textOf(name)})
 	}
 	// The texts were read later than the hash. If the files have changed in between, Add
 	// fails.
-	if now, err := readContents(s.Dir, s.written, nil); err != nil || now.hash() != s.Hash {
+	if now, err := readContents(cover, nil); err != nil || now.hash() != s.Hash {
 		return nil, fmt.Errorf("trust: the files of %s changed since they were loaded: check them, then trust them again", s.Dir)
 	}
 	text, err := json.MarshalIndent(r, "", "  ")
@@ -230,13 +231,14 @@ func (s *Space) Changes(r *Record) []Change {
 		}
 	}
 	var all []Change
+	cover := s.coverage()
 	for _, name := range slices.Sorted(maps.Keys(s.read)) {
 		old, known := before[name]
 		delete(before, name)
 		if known && old.Sum == s.read[name].sum {
 			continue
 		}
-		c := Change{Name: name, Before: old.Text, After: textOf(s.Dir, name), New: !known}
+		c := Change{Name: name, Before: old.Text, After: cover.textOf(name), New: !known}
 		c.Opaque = c.After == "" || known && old.Text == ""
 		all = append(all, c)
 	}

@@ -108,6 +108,7 @@ func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Mode
 	if w.Places = a.OpenPlaces(ctx, s); w.Places.Err != nil {
 		return mistake("the agent was not started, because hooks, spaces or agents have mistakes and one of them may be a gate: correct these first:\n%w", w.Places.Err)
 	}
+	w.OnClose(w.Places.useStore(s, w.Store))
 	a.ReportUnheeded(s, w.Places)
 	if err := a.useMCP(ctx, w); err != nil {
 		return err

@@ -11,9 +11,6 @@ import (
 	"github.com/belay-run/belay/space"
 )
 
-// otherAgent is the docs page about files that were written for Claude Code.
-const otherAgent = "docs/coming-from-claude-code.md"
-
 // Unheeded returns warnings about files that seem to block or check something, but have no
 // effect. These are hooks in the wrong directory, and hooks of Claude Code.
 // A user may rely on such a file.
@@ -23,11 +20,11 @@ func Unheeded(s *config.Loaded, p *Places) []string {
 		odd = append(odd, Misplaced(s, place)...)
 	}
 	for _, file := range claudeSettings(s) {
-		if claudeHooks(file) {
-			odd = append(odd, fmt.Sprintf("%s: Belay ignores its hooks, which are for Claude Code: write hooks into .belay/hooks (`belay hooks new ID`); see %s", ShownPath(s, file), otherAgent))
+		if claudeHooks(file) && !s.OtherAgents.Uses("hooks") {
+			odd = append(odd, fmt.Sprintf("%s: its hooks do not run, because other_agents.ignore has hooks or all (%s)", ShownPath(s, file), s.From("other_agents.ignore")))
 		}
 	}
-	return odd
+	return append(odd, p.Unread...)
 }
 
 // Misplaced returns warnings about files of a place that look like hooks, but are not read.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"runtime"
 	"sync"
 
 	"github.com/belay-run/belay"
@@ -18,14 +17,7 @@ import (
 // claudeFiles returns where the files of Claude Code are. If floor is not nil, the model
 // must be allowed to read each file of the project.
 func claudeFiles(ctx context.Context, s *config.Loaded, floor *permit.Floor) *claude.Where {
-	home := "HOME"
-	if runtime.GOOS == "windows" {
-		home = "USERPROFILE"
-	}
-	w := &claude.Where{Project: RealDir(s.Project), Home: s.Environment(home), Config: s.Environment("CLAUDE_CONFIG_DIR")}
-	if w.Home != "" {
-		w.Home = RealDir(w.Home)
-	}
+	w := &claude.Where{Project: RealDir(s.Project), Home: homeOf(s), Config: s.Environment("CLAUDE_CONFIG_DIR")}
 	if floor != nil {
 		w.May = func(file string) error { return mayRead(ctx, floor, w.Project, file) }
 	}

@@ -10,11 +10,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/declare"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/vendorhook"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/permit"
 	"github.com/belay-run/belay/sandbox"
@@ -29,6 +31,27 @@ type Places struct {
 	Host *space.Host
 	All  []*space.Space
 	Err  error // the mistakes in their files
+	// Unread are the mistakes in files of other agents, whose hooks do not run. Remarks are
+	// notes on hooks of other agents.
+	Unread, Remarks []string
+
+	transcripts atomic.Pointer[vendorhook.Transcripts] // nil without a store
+}
+
+// transcript writes the transcript of a session for hooks of other agents.
+func (p *Places) transcript(ctx context.Context, session string) (string, error) {
+	if t := p.transcripts.Load(); t != nil {
+		return t.File(ctx, session)
+	}
+	return "", nil
+}
+
+// useStore lets hooks of other agents read the transcript of their session. The returned
+// function removes the files.
+func (p *Places) useStore(s *config.Loaded, store belay.Store) (remove func() error) {
+	t := vendorhook.NewTranscripts(filepath.Join(s.Home(), "transcripts"), RealDir(s.Project), store.Read)
+	p.transcripts.Store(t)
+	return t.Close
 }
 
 // OpenPlaces reads all places.
@@ -55,6 +78,7 @@ func (a *Assembler) OpenPlaces(ctx context.Context, s *config.Loaded) *Places {
 		}
 		p.load(r.Dir, hook.OriginSpace)
 	}
+	p.loadOthers(s)
 	return p
 }
 
@@ -87,14 +111,15 @@ func UnfitAgents(s *space.Space) error {
 
 // Of returns the place that contains a file, or nil.
 func (p *Places) Of(file string) *space.Space {
+	var found *space.Space
 	for _, s := range p.All {
 		if actual, err := filepath.EvalSymlinks(file); err == nil {
-			if rel, err := filepath.Rel(s.Dir, actual); err == nil && filepath.IsLocal(rel) {
-				return s
+			if rel, err := filepath.Rel(s.Dir, actual); err == nil && filepath.IsLocal(rel) && (found == nil || len(s.Dir) > len(found.Dir)) {
+				found = s // a plugin is inside of the directory of its agent
 			}
 		}
 	}
-	return nil
+	return found
 }
 
 // NewHost returns the host that decides which hooks of the places may run.
@@ -203,13 +228,38 @@ func (a *Assembler) installPlaces(ctx context.Context, p *Places, agent *belay.A
 			return nil, errors.Join(mistake("%w", err), stop())
 		}
 		leases = append(leases, lease)
-		a.ReportNotes(lease.Notes())
+		a.reportPlace(place, lease.Notes())
 		a.ReportSkillProblems(declared.settings, place.SkillProblems())
 		changes := &reloads{from: a, settings: declared.settings, lease: lease, notes: lease.Notes()}
 		watching.Go(func() { lease.Watch(watch, changes.told) })
 	}
 	watching.Go(func() { a.watchSkills(watch, declared.settings, skills, known) })
 	return stop, nil
+}
+
+// reportPlace reports the hooks and servers of a place that do not run or are limited. If
+// the hooks of another agent are not trusted, one line is enough.
+func (a *Assembler) reportPlace(place *space.Space, notes []space.Note) {
+	if place.Foreign() == nil {
+		a.ReportNotes(notes)
+		return
+	}
+	count := make(map[string]int)
+	for _, n := range notes {
+		if !n.Closed && !n.Limited {
+			count[n.Reason]++
+		}
+	}
+	told := make(map[string]bool)
+	for _, n := range notes {
+		switch {
+		case count[n.Reason] < 2:
+			a.remark(noteLine(n))
+		case !told[n.Reason]:
+			told[n.Reason] = true
+			a.remark(visible.All(fmt.Sprintf("%s of %s do not run: %s", visible.Counted(count[n.Reason], "hook"), place.Origin.Name, n.Reason)))
+		}
+	}
 }
 
 // ReportNotes reports the hooks and servers that do not run or are limited.

@@ -378,7 +378,8 @@ func (a *app) otherAgentsFinding(ctx context.Context, s *config.Loaded) finding 
 
 // unheededFinding reports files that look like hooks or rules, but are not read.
 func (a *app) unheededFinding(ctx context.Context, s *config.Loaded) finding {
-	odd := assembly.Unheeded(s, a.assembler().OpenPlaces(ctx, s))
+	places := a.assembler().OpenPlaces(ctx, s)
+	odd := append(assembly.Unheeded(s, places), places.Remarks...)
 	if len(odd) == 0 {
 		return finding{Name: "unread files", Status: found, Detail: "none that look like hooks or rules"}
 	}

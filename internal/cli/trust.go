@@ -30,7 +30,8 @@ func (a *app) trustCommand() *cobra.Command {
 		Use:   "trust [DIR|SPACE]",
 		Short: "Trust the hooks of a project or a space, after you have looked at them",
 		Long: `The hooks of a project or a space run programs only after a person has trusted their directory. Without an
-argument, this is the project's .belay directory.
+argument, this is the project's .belay directory. The hooks of other agents are trusted in the same way: name .claude,
+.codex or .gemini for those of the project, and ~/.claude for your own.
 
 Trust covers the present content of every file in it. When a file changes, gates deny and other hooks do not run until you
 trust the directory again.
@@ -39,6 +40,7 @@ Some abilities need a grant as well (--grant): ` + strings.Join(space.GrantNames
 		Example: `  belay trust --diff
   belay trust
   belay trust --grant rewrite_input
+  belay trust .claude
   belay trust ./spaces/acme --grant webhook
   belay trust --forget`,
 		Args: arguments(0, 1, "name one directory or space at most"),
@@ -86,6 +88,13 @@ Some abilities need a grant as well (--grant): ` + strings.Join(space.GrantNames
 // its id. Mistakes in its files are an error only if strict is true.
 func (a *app) trustable(s *config.Loaded, args []string, strict bool) (*space.Space, error) {
 	dir, kind := assembly.ProjectPlace(s), hook.OriginProject
+	if place := otherPlace(s, args); place != nil {
+		loaded, err := space.LoadForeign(place.Foreign)
+		if err != nil && strict {
+			return nil, &exitError{code: exitFailed, err: err, hint: "correct these first: a file that cannot be read cannot be trusted"}
+		}
+		return loaded, nil
+	}
 	if len(args) == 1 {
 		found, err := findSpace(s, args[0])
 		if err != nil {
@@ -103,6 +112,27 @@ func (a *app) trustable(s *config.Loaded, args []string, strict bool) (*space.Sp
 		return nil, &exitError{code: exitFailed, err: err, hint: "correct these first: a file that cannot be read cannot be trusted"}
 	}
 	return loaded, nil
+}
+
+// otherPlace returns the directory of another agent that the arguments mean, or nil. Without
+// arguments, it is the only such directory of a project that has no .belay.
+func otherPlace(s *config.Loaded, args []string) *assembly.HookPlace {
+	if len(args) == 1 {
+		return assembly.FindHookPlace(s, args[0])
+	}
+	if _, err := os.Stat(assembly.ProjectPlace(s)); err == nil {
+		return nil
+	}
+	var here []*assembly.HookPlace
+	for _, p := range assembly.HookPlaces(s, nil) {
+		if p.Origin.Kind == hook.OriginProject {
+			here = append(here, p)
+		}
+	}
+	if len(here) != 1 {
+		return nil
+	}
+	return here[0]
 }
 
 // findSpace finds the directory of a space by its id, its path or its own name.
@@ -299,7 +329,7 @@ func (a *app) listTrust(s *config.Loaded, asJSON bool) error {
 	host := space.NewHost(&space.Options{Trust: assembly.OpenTrust(s)})
 	for _, r := range records {
 		r.Files = nil
-		out.add(r, assembly.ShownPath(s, r.Dir), r.Origin.String(), inspect.TrustState(host, r), strings.Join(r.Grants, ","), r.By, r.At.Local().Format(time.DateOnly))
+		out.add(r, assembly.ShownPath(s, r.Dir), r.Origin.String(), inspect.TrustState(s, host, r), strings.Join(r.Grants, ","), r.By, r.At.Local().Format(time.DateOnly))
 	}
 	return out.end("nothing is trusted")
 }

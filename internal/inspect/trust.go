@@ -22,9 +22,9 @@ func ListTrust(s *config.Loaded) ([]api.Trust, error) {
 	host := space.NewHost(&space.Options{Trust: assembly.OpenTrust(s)})
 	var all []api.Trust
 	for _, r := range records {
-		one := api.Trust{Dir: r.Dir, Origin: r.Origin.String(), Space: r.Space, State: TrustState(host, r), Grants: r.Grants, By: r.By, At: r.At}
+		one := api.Trust{Dir: r.Dir, Origin: r.Origin.String(), Space: r.Space, State: TrustState(s, host, r), Grants: r.Grants, By: r.By, At: r.At}
 		if one.State == "changed" {
-			one.Changes = trustChanges(r)
+			one.Changes = trustChanges(s, r)
 		}
 		all = append(all, one)
 	}
@@ -32,8 +32,8 @@ func ListTrust(s *config.Loaded) ([]api.Trust, error) {
 }
 
 // trustChanges returns how the files of a directory differ from those that were trusted.
-func trustChanges(r *space.Record) []api.TrustChange {
-	loaded, err := space.Load(r.Dir, r.Origin)
+func trustChanges(s *config.Loaded, r *space.Record) []api.TrustChange {
+	loaded, err := assembly.LoadTrusted(s, r)
 	if err != nil {
 		return nil // the state says that the directory has mistakes
 	}
@@ -56,11 +56,11 @@ func trustChanges(r *space.Record) []api.TrustChange {
 }
 
 // TrustState returns the state of a trusted directory, see [Trust].State.
-func TrustState(host *space.Host, r *space.Record) string {
+func TrustState(s *config.Loaded, host *space.Host, r *space.Record) string {
 	if _, err := os.Stat(r.Dir); err != nil {
 		return "directory missing"
 	}
-	loaded, err := space.Load(r.Dir, r.Origin)
+	loaded, err := assembly.LoadTrusted(s, r)
 	if err != nil {
 		return "has mistakes"
 	}

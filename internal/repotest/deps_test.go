@@ -20,6 +20,7 @@ const (
 	levelBelay                 // the runtime of agents: types, interfaces and the loop
 	levelShared                // internal packages that several packages of higher levels use
 	levelRooms                 // the parts of an agent; each can be used without the others
+	levelVendors               // translates files of other agents for a part
 	levelHosts                 // packages that combine parts
 	levelAssembly              // makes agents from settings and all parts
 	levelInspect               // describes what agents have
@@ -69,8 +70,13 @@ var rooms = []room{
 	{"declare/worker", levelShared, nil, "the programs of hooks carry no more than the phases and their types"},
 	{"mcptool", levelRooms, []string{"github.com/google/jsonschema-go", "github.com/modelcontextprotocol/go-sdk"}, "MCP is spoken with the official SDK, whose types stay in it; schemas are checked as the root checks them"},
 	{"memory", levelRooms, []string{"modernc.org/sqlite"}, "memories are in a file of their own: one driver without cgo, and no other room"},
-	{"dialect/claude", levelHosts, nil, "files of Claude Code become rules, skills, agents and servers: it reads them with the rooms of each"},
 	{"space", levelHosts, nil, "a space has hooks, skills and agents: it puts their rooms together, and reads files by their means"},
+	{"dialect", levelShared, nil, "names of other agents and of their tools are data, for whoever reads their files or speaks to them"},
+	{"internal/vendorhook", levelVendors, nil, "the hooks of all vendors are read and answered alike: what differs, the folder of the vendor brings"},
+	{"internal/vendorhook/vendorhooktest", levelVendors, nil, "the tests of the vendors ask real commands alike"},
+	{"dialect/claude", levelHosts, nil, "files of Claude Code become rules, skills, agents and servers: it reads them with the rooms of each"},
+	{"dialect/codex", levelHosts, nil, "one folder for each vendor"},
+	{"dialect/gemini", levelHosts, nil, "one folder for each vendor"},
 	{"subagent", levelRooms, nil, "a subagent is anything with a Run method: what it is made of, the program brings; what reads declarations is shared"},
 	{"internal/frontmatter", levelShared, []string{"github.com/goccy/go-yaml"}, "frontmatter is read alike for skills and agents"},
 	{"internal/listing", levelWords, nil, "skills and subagents are listed alike, within one budget"},

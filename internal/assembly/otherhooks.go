@@ -1,0 +1,275 @@
+package assembly
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay/declare"
+	"github.com/belay-run/belay/dialect"
+	"github.com/belay-run/belay/dialect/claude"
+	"github.com/belay-run/belay/dialect/codex"
+	"github.com/belay-run/belay/dialect/gemini"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/vendorhook"
+	"github.com/belay-run/belay/internal/visible"
+	"github.com/belay-run/belay/space"
+)
+
+// mostHookFile is the largest hook file of another agent that is read.
+const mostHookFile = 4 << 20
+
+// agentFiles says where an agent has its hooks.
+type agentFiles struct {
+	vendor dialect.Vendor
+	dir    string   // below the project and below the user's home directory
+	files  []string // below dir
+	read   func(*vendorhook.Options, ...vendorhook.File) (*vendorhook.Reading, error)
+}
+
+func agentsWithHooks() []agentFiles {
+	return []agentFiles{
+		{dialect.ClaudeCode, ".claude", claude.HookFiles(), claude.ReadHooks},
+		{dialect.Codex, ".codex", []string{codex.HookFile}, codex.ReadHooks},
+		{dialect.GeminiCLI, ".gemini", []string{gemini.HookFile}, gemini.ReadHooks},
+	}
+}
+
+// A HookPlace is a directory of another agent with hooks.
+type HookPlace struct {
+	*space.Foreign
+
+	// Vendor is the agent.
+	Vendor dialect.Vendor
+	// Notes are what a person should know about its files. Loading the directory sets them.
+	Notes []vendorhook.Note
+	// Refused is how many hooks Belay does not run.
+	Refused int
+}
+
+// HookPlaces returns the directories of other agents that have hooks: in the project, and
+// the user's own. It does not return switched off directories, and runs nothing.
+func HookPlaces(s *config.Loaded, transcript vendorhook.Transcript) []*HookPlace {
+	if !s.OtherAgents.Uses("hooks") {
+		return nil
+	}
+	var all []*HookPlace
+	add := func(from *agentFiles, base string, private bool) {
+		if p := newHookPlace(s, from, base, private, transcript); p.hasHooks() {
+			all = append(all, p)
+		}
+	}
+	home := homeOf(s)
+	agents := agentsWithHooks()
+	for i := range agents {
+		if dir := filepath.Join(s.Project, agents[i].dir); RealDir(s.Project) != home && staysInside(s.Project, dir) {
+			add(&agents[i], s.Project, false)
+		}
+		if home != "" {
+			add(&agents[i], home, true)
+		}
+	}
+	return all
+}
+
+// newHookPlace describes a directory of an agent. Base is the project or the user's home
+// directory.
+func newHookPlace(s *config.Loaded, from *agentFiles, base string, private bool, transcript vendorhook.Transcript) *HookPlace {
+	p := &HookPlace{Vendor: from.vendor, Foreign: &space.Foreign{
+		Dir: filepath.Join(base, from.dir), Origin: hook.Origin{Kind: hook.OriginProject, Name: string(from.vendor)}, Private: private, Strict: s.OtherAgents.Strict,
+		Files: from.files, Dirs: []string{"hooks"}, Covers: hookPart, Trust: "belay trust " + from.dir,
+	}}
+	project := base
+	if private {
+		project = s.Project
+		p.Origin, p.Trust = hook.Origin{Kind: hook.OriginSpace, Name: string(from.vendor) + "-user"}, "belay trust ~/"+from.dir
+	}
+	p.Read = func() ([]*declare.Declaration, error) { return p.readHooks(s, from, project, "", transcript) }
+	return p
+}
+
+// PluginHooks returns the directory of a Claude Code plugin, if the plugin has hooks. The
+// name is the plugin's name.
+func PluginHooks(s *config.Loaded, root, name string, transcript vendorhook.Transcript) *HookPlace {
+	if !s.OtherAgents.Uses("hooks") || !s.OtherAgents.Uses("plugins") {
+		return nil
+	}
+	p := newPluginPlace(s, root, "plugin-"+idPart(name), transcript)
+	if !p.hasHooks() {
+		return nil
+	}
+	return p
+}
+
+func newPluginPlace(s *config.Loaded, root, id string, transcript vendorhook.Transcript) *HookPlace {
+	p := &HookPlace{Vendor: dialect.ClaudeCode, Foreign: &space.Foreign{
+		Dir: root, Origin: hook.Origin{Kind: hook.OriginSpace, Name: id}, Strict: s.OtherAgents.Strict,
+		Files: []string{claude.PluginHookFile}, Dirs: []string{"hooks", "scripts", "hooks-handlers"}, Covers: hookPart, Trust: "belay trust " + ShownPath(s, root),
+	}}
+	from := &agentFiles{dialect.ClaudeCode, "", p.Files, claude.ReadHooks}
+	p.Read = func() ([]*declare.Declaration, error) { return p.readHooks(s, from, s.Project, root, transcript) }
+	return p
+}
+
+// hasHooks reports whether a file of the directory has hooks.
+func (p *HookPlace) hasHooks() bool {
+	return slices.ContainsFunc(p.Files, func(file string) bool { return hasHooks(filepath.Join(p.Dir, filepath.FromSlash(file))) })
+}
+
+// FindHookPlace returns the directory of another agent that a person names: by its path, or
+// as listings show it, such as .claude or ~/.claude. It returns nil if there is none.
+func FindHookPlace(s *config.Loaded, word string) *HookPlace {
+	full, err := filepath.Abs(word)
+	for _, p := range HookPlaces(s, nil) {
+		if strings.TrimSuffix(word, "/") == strings.TrimPrefix(p.Trust, "belay trust ") || err == nil && RealDir(full) == RealDir(p.Dir) {
+			return p
+		}
+	}
+	return nil
+}
+
+// LoadTrusted loads the directory of a trust record.
+func LoadTrusted(s *config.Loaded, r *space.Record) (*space.Space, error) {
+	if strings.HasPrefix(r.Space, "plugin-") {
+		if p := newPluginPlace(s, r.Dir, r.Space, nil); p.hasHooks() {
+			return space.LoadForeign(p.Foreign)
+		}
+	}
+	agents := agentsWithHooks()
+	for i := range agents {
+		if filepath.Base(r.Dir) == agents[i].dir {
+			return space.LoadForeign(newHookPlace(s, &agents[i], filepath.Dir(r.Dir), r.Origin == hook.OriginSpace, nil).Foreign)
+		}
+	}
+	return space.Load(r.Dir, r.Origin)
+}
+
+// idPart returns a name as a part of a hook id.
+func idPart(name string) string {
+	return strings.Map(func(c rune) rune {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.' {
+			return c
+		}
+		return '-'
+	}, name)
+}
+
+// readHooks reads the hook files of the directory.
+func (p *HookPlace) readHooks(s *config.Loaded, from *agentFiles, project, root string, transcript vendorhook.Transcript) ([]*declare.Declaration, error) {
+	opts := &vendorhook.Options{Project: RealDir(project), Root: root, Strict: p.Strict, Mode: s.Mode, Transcript: transcript}
+	if s.UserDir != "" {
+		if r, err := OpenTrust(s).Lookup(RealDir(p.Dir)); err == nil && r != nil { // a damaged record is reported with the standing of the directory
+			opts.Grants = r.Grants
+		}
+	}
+	var files []vendorhook.File
+	for _, name := range from.files {
+		path := filepath.Join(p.Dir, filepath.FromSlash(name))
+		text, err := readRegular(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, &declare.FaultError{File: path, Line: 1, Message: fmt.Sprintf("this file of %s cannot be read, so its hooks do not run: %v", p.Vendor.Title(), err)}
+		}
+		files = append(files, vendorhook.File{Path: path, Text: text, Whole: root != "" || from.vendor == dialect.Codex})
+	}
+	r, err := from.read(opts, files...)
+	p.Notes, p.Refused = r.Notes, r.Refused
+	return r.Hooks, err
+}
+
+// readRegular reads a regular file that is not too large.
+func readRegular(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular(): // opening a pipe would block
+		return nil, errors.New("it is not a regular file")
+	case info.Size() > mostHookFile:
+		return nil, fmt.Errorf("it is larger than %d MiB", mostHookFile>>20)
+	}
+	return os.ReadFile(path)
+}
+
+// hasHooks reports whether a file has hooks. A file that cannot be read may have some.
+func hasHooks(path string) bool {
+	text, err := readRegular(path)
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	var keys map[string]json.RawMessage
+	if json.Unmarshal(text, &keys) != nil {
+		return true
+	}
+	hooks := bytes.TrimSpace(keys["hooks"])
+	return len(hooks) > 0 && string(hooks) != "{}" && string(hooks) != "null"
+}
+
+// hookPart returns the part of a settings file that has to do with hooks. Other agents
+// write other settings into the same files.
+func hookPart(_ string, text []byte) []byte {
+	var keys map[string]json.RawMessage
+	if json.Unmarshal(text, &keys) != nil {
+		return text
+	}
+	part := make(map[string]json.RawMessage)
+	for _, key := range []string{"hooks", "disableAllHooks"} {
+		if value, ok := keys[key]; ok {
+			part[key] = value
+		}
+	}
+	data, err := json.MarshalIndent(part, "", "  ")
+	if err != nil {
+		return text
+	}
+	return append(data, '\n')
+}
+
+// homeOf returns the user's home directory, or "".
+func homeOf(s *config.Loaded) string {
+	name := "HOME"
+	if runtime.GOOS == "windows" {
+		name = "USERPROFILE"
+	}
+	if home := s.Environment(name); home != "" {
+		return RealDir(home)
+	}
+	return ""
+}
+
+// loadOthers reads the hooks of other agents. A mistake in their files does not stop an
+// agent, unless other_agents.strict is set.
+func (p *Places) loadOthers(s *config.Loaded) {
+	for _, place := range HookPlaces(s, p.transcript) {
+		p.loadOther(s, place)
+	}
+}
+
+func (p *Places) loadOther(s *config.Loaded, place *HookPlace) {
+	loaded, err := space.LoadForeign(place.Foreign)
+	for _, n := range place.Notes {
+		p.Remarks = append(p.Remarks, visible.OneLine(fmt.Sprintf("%s:%d: %s", ShownPath(s, n.File), n.Line, n.Message)))
+	}
+	switch {
+	case err != nil && place.Strict:
+		p.Err = errors.Join(p.Err, err)
+	case err != nil:
+		for _, problem := range space.Problems(err) {
+			shown := *problem
+			shown.Path = ShownPath(s, problem.Path)
+			p.Unread = append(p.Unread, visible.OneLine(shown.Error()))
+		}
+	default:
+		p.All = append(p.All, loaded)
+	}
+}

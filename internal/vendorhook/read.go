@@ -1,0 +1,422 @@
+package vendorhook
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay/declare"
+	"github.com/belay-run/belay/dialect"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/frontmatter"
+	"github.com/belay-run/belay/internal/near"
+)
+
+// Profile is what differs between vendors.
+type Profile struct {
+	Vendor dialect.Vendor
+	// Unit is the unit of the key timeout.
+	Unit time.Duration
+	// Timeout returns the time limit of a hook without the key timeout.
+	Timeout func(kind dialect.Kind) time.Duration
+	// AlwaysRegexp means that a matcher of tools is always a regular expression. Otherwise
+	// a matcher of letters, digits and | is a list of names.
+	AlwaysRegexp bool
+	// Failures means that PostToolUse also runs after a call that failed.
+	Failures bool
+	// Known are keys of the file besides hooks that Belay knows, but that have nothing to
+	// do with hooks.
+	Known []string
+	// Fields adds fields to standard input.
+	Fields func(e *Event, in map[string]any)
+	// Env returns the variables of the command.
+	Env func(o *Options, e *Event) []string
+}
+
+// Options are the settings of [Read].
+type Options struct {
+	// Project is the directory in which the agent works. Commands run in it.
+	Project string
+	// Root is the directory of a plugin, or empty.
+	Root string
+	// Strict makes gates deny when a hook fails.
+	Strict bool
+	// Grants are what the person who trusted the directory has granted.
+	Grants []string
+	// Mode is the permission mode in Belay's words.
+	Mode string
+	// Transcript writes a file with the conversation, in the form of Claude Code, and
+	// returns its path. Nil means that there is no such file.
+	Transcript Transcript
+}
+
+// File is the text of a hook file.
+type File struct {
+	Path string
+	Text []byte
+	// Whole means that the file has nothing but hooks, as hooks.json of a plugin.
+	Whole bool
+}
+
+// Note is something in a hook file that a person should know.
+type Note struct {
+	File string
+	Line int
+	// Message says what, and what to do.
+	Message string
+	// Warning means that the hook probably does not do what its author wants.
+	Warning bool
+}
+
+// Reading is what hook files declare.
+type Reading struct {
+	Hooks []*declare.Declaration
+	Notes []Note
+	// Refused is how many hooks Belay does not run.
+	Refused int
+}
+
+// reader reads the hook files of one directory.
+type reader struct {
+	*Profile
+	opts   *Options
+	file   *File
+	out    *Reading
+	count  map[string]int    // hooks for each event
+	same   map[string]*proto // hooks by event and command, to run equal commands once
+	memory *memory
+}
+
+// Read reads hook files of one directory. The error says which file is not valid JSON.
+func Read(p *Profile, opts *Options, files ...File) (*Reading, error) {
+	r := &reader{Profile: p, opts: opts, out: new(Reading), count: make(map[string]int), same: make(map[string]*proto), memory: newMemory()}
+	var problems []error
+	off := false
+	for i := range files {
+		r.file = &files[i]
+		root, err := frontmatter.ReadJSON(string(files[i].Text))
+		switch {
+		case err != nil:
+			problems = append(problems, &declare.FaultError{File: files[i].Path, Line: lineOf(err), Message: fmt.Sprintf("this file of %s is not valid JSON, so its hooks do not run: %v", p.Vendor.Title(), err)})
+		case root.Kind != frontmatter.Map:
+			problems = append(problems, &declare.FaultError{File: files[i].Path, Line: root.Line, Message: "the file must be a JSON object, so its hooks do not run"})
+		default:
+			off = r.document(root) || off
+		}
+	}
+	if off {
+		r.out.Hooks = nil
+	}
+	if slices.Contains(opts.Grants, "approve") {
+		r.addApprover()
+	}
+	return r.out, errors.Join(problems...)
+}
+
+func lineOf(err error) int {
+	if e, ok := errors.AsType[*frontmatter.Error](err); ok {
+		return e.Line
+	}
+	return 1
+}
+
+func (r *reader) note(line int, warning bool, format string, args ...any) {
+	r.out.Notes = append(r.out.Notes, Note{File: r.file.Path, Line: line, Message: fmt.Sprintf(format, args...), Warning: warning})
+}
+
+// refuse notes a hook that does not run.
+func (r *reader) refuse(line int, format string, args ...any) {
+	r.out.Refused++
+	r.note(line, true, format, args...)
+}
+
+// document reads a file. It returns true if the file switches all hooks off.
+func (r *reader) document(root frontmatter.Value) (off bool) {
+	for _, f := range root.Map {
+		switch {
+		case f.Key == "hooks" && f.Value.Kind == frontmatter.Map:
+			r.events(f.Value)
+		case f.Key == "hooks":
+			r.note(f.Line, true, "hooks is %s, so none of these hooks run: write an object with events", f.Value.Kind)
+		case f.Key == "disableAllHooks" && f.Value.Text == "true":
+			r.note(f.Line, false, "disableAllHooks is set: the hooks of %s in this directory do not run", r.Vendor.Title())
+			off = true
+		case !r.file.Whole || f.Key == "description" || f.Key == "$schema" || f.Key == "version" || slices.Contains(r.Known, f.Key):
+		default:
+			if _, ok := r.Vendor.Event(f.Key); ok && f.Value.Kind == frontmatter.List { // some plugins leave out the key hooks
+				r.event(f)
+				continue
+			}
+			r.note(f.Line, false, "unknown key %q: Belay ignores it", f.Key)
+		}
+	}
+	return off
+}
+
+func (r *reader) events(v frontmatter.Value) {
+	for _, f := range v.Map {
+		r.event(f)
+	}
+}
+
+func (r *reader) event(f frontmatter.Field) {
+	event, known := r.Vendor.Event(f.Key)
+	groups := f.Value.List
+	switch {
+	case f.Value.Kind != frontmatter.List && known:
+		r.refuse(f.Line, "%s is %s, so its hooks do not run: write a list", f.Key, f.Value.Kind)
+		return
+	case !known && f.Value.Kind != frontmatter.List: // settings beside the events, such as hooks.enabled of Gemini CLI
+		r.note(f.Line, false, "hooks.%s: Belay ignores this key", f.Key)
+		return
+	case !known:
+		var names []string
+		for _, e := range r.Vendor.Events() {
+			names = append(names, e.Name)
+		}
+		r.refuse(f.Line, "there is no event %q in %s%s: its hooks do not run", f.Key, r.Vendor.Title(), near.Hint(f.Key, names))
+		return
+	case event.Phase == "":
+		for range max(1, len(groups)) {
+			r.out.Refused++
+		}
+		r.note(f.Line, true, "Belay has no event %s: its hooks do not run", f.Key)
+		return
+	}
+	for _, g := range groups {
+		r.group(event, g)
+	}
+}
+
+// group reads a matcher with its hooks.
+func (r *reader) group(event dialect.Event, v frontmatter.Value) {
+	if v.Kind != frontmatter.Map {
+		r.refuse(v.Line, "an entry of %s is %s, so it does not run: write an object with hooks", event.Name, v.Kind)
+		return
+	}
+	matcher, line := "", v.Line
+	var hooks []frontmatter.Value
+	direct := false
+	for _, f := range v.Map {
+		switch f.Key {
+		case "matcher":
+			line = f.Line
+			if f.Value.Kind == frontmatter.String {
+				matcher = f.Value.Text
+			} else if f.Value.Kind != frontmatter.Null {
+				r.note(f.Line, true, "matcher is %s: Belay runs the hooks for everything", f.Value.Kind)
+			}
+		case "hooks":
+			hooks = f.Value.List
+		case "command", "type":
+			direct = true
+		case "description", "sequential", "id":
+		case "timeout", "name", "args", "async", "statusMessage", "if", "shell", "once", "asyncRewake":
+			if !direct && !hasKey(v, "command") {
+				r.note(f.Line, true, "%s belongs to a hook, and not beside matcher: Belay ignores it", f.Key)
+			}
+		default:
+			r.note(f.Line, false, "unknown key %q: Belay ignores it", f.Key)
+		}
+	}
+	if direct && hooks == nil {
+		r.refuse(v.Line, "this hook is not in a list hooks, so %s does not run it, and neither does Belay: write {\"hooks\": [ … ]}", r.Vendor.Title())
+		return
+	}
+	m := r.matcher(event, matcher, line)
+	for _, h := range hooks {
+		r.hook(event, m, h)
+	}
+}
+
+func hasKey(v frontmatter.Value, key string) bool {
+	return slices.ContainsFunc(v.Map, func(f frontmatter.Field) bool { return f.Key == key })
+}
+
+// entry is a hook as its file declares it.
+type entry struct {
+	kind, command, shell, condition, status string
+	args                                    []string
+	timeout                                 time.Duration
+	async                                   bool
+	line                                    int
+}
+
+// hook reads one hook.
+func (r *reader) hook(event dialect.Event, m *matcher, v frontmatter.Value) {
+	if v.Kind != frontmatter.Map {
+		r.refuse(v.Line, "a hook of %s is %s, so it does not run: write an object", event.Name, v.Kind)
+		return
+	}
+	e := &entry{kind: "command", line: v.Line, timeout: r.Timeout(event.Kind)}
+	for _, f := range v.Map {
+		r.key(event, e, f)
+	}
+	switch {
+	case e.kind != "command":
+		r.refuse(e.line, "a hook of the type %s does not run: Belay runs only hooks of the type command", e.kind)
+		return
+	case strings.TrimSpace(e.command) == "":
+		r.refuse(e.line, "this hook of %s has no command, so it does not run", event.Name)
+		return
+	case e.condition != "" && !isTool(event.Kind):
+		r.refuse(e.line, "if works only at events of tools, so %s never runs this hook, and neither does Belay", r.Vendor.Title())
+		return
+	}
+	r.add(event, m, e)
+}
+
+// key reads one key of a hook.
+func (r *reader) key(event dialect.Event, e *entry, f frontmatter.Field) {
+	switch f.Key {
+	case "type":
+		e.kind = f.Value.Text
+	case "command", "bash":
+		e.command = f.Value.Text
+	case "args":
+		for _, arg := range f.Value.List {
+			e.args = append(e.args, arg.Text)
+		}
+	case "timeout", "timeoutSec", "timeout_sec":
+		r.timeout(e, f)
+	case "if":
+		e.condition = f.Value.Text
+	case "shell":
+		e.shell = f.Value.Text
+	case "async":
+		e.async = e.async || f.Value.Text == "true"
+	case "asyncRewake":
+		if f.Value.Text == "true" {
+			e.async = true
+			r.note(f.Line, true, "asyncRewake: the hook runs in the background, but in Belay its exit code 2 does not wake the model")
+		}
+	case "once":
+		r.note(f.Line, false, "once has no effect in this file, as in %s", r.Vendor.Title())
+	case "statusMessage", "name":
+		if e.status == "" {
+			e.status = f.Value.Text
+		}
+	case "description", "commandWindows", "command_windows", "additionalContextLimit":
+	case "url", "prompt", "model", "server", "tool", "input", "headers", "allowedEnvVars": // keys of other types of hooks
+	default:
+		r.note(f.Line, false, "unknown key %q of a hook at %s: Belay ignores it", f.Key, event.Name)
+	}
+}
+
+func (r *reader) timeout(e *entry, f frontmatter.Field) {
+	n, err := strconv.ParseFloat(f.Value.Text, 64)
+	if err != nil || n <= 0 {
+		r.note(f.Line, true, "timeout must be a number above 0: Belay uses the default of %s", e.timeout)
+		return
+	}
+	e.timeout = min(time.Duration(n*float64(r.Unit)), 24*time.Hour)
+	switch {
+	case r.Unit == time.Second && n >= 1000:
+		r.note(f.Line, true, "timeout: %s means %s: %s has seconds, and milliseconds are probably meant", f.Value.Text, e.timeout, r.Vendor.Title())
+	case r.Unit == time.Millisecond && n < 100:
+		r.note(f.Line, true, "timeout: %s means %s: %s has milliseconds, and seconds are probably meant", f.Value.Text, e.timeout, r.Vendor.Title())
+	}
+}
+
+// add makes a declaration of a hook, or adds its matcher to an equal hook.
+func (r *reader) add(event dialect.Event, m *matcher, e *entry) {
+	argv, ok := r.argv(e)
+	if !ok {
+		return
+	}
+	rule, err := readRule(e.condition)
+	if err != nil {
+		r.note(e.line, true, "if: %v: Belay runs the hook for everything that its matcher matches", err)
+	}
+	key := fmt.Sprintf("%s %q %t", event.Name, argv, e.async)
+	if first := r.same[key]; first != nil {
+		first.when.add(m, rule)
+		first.decl.Options.Timeout = max(first.decl.Options.Timeout, e.timeout)
+		return
+	}
+	r.count[event.Name]++
+	p := &proto{Profile: r.Profile, opts: r.opts, event: event, async: e.async, memory: r.memory, when: &condition{profile: r.Profile, kind: event.Kind, dir: r.opts.Project}}
+	p.when.add(m, rule)
+	scripts := namedFiles(r.opts, argv)
+	p.readsTranscript = mentions(argv, scripts, "transcript")
+	p.decl = &declare.Declaration{
+		ID: fmt.Sprintf("%s-%d", dashed(event.Name), r.count[event.Name]), Phase: event.Phase, File: r.file.Path, Line: e.line,
+		Dir: r.opts.Project, Kind: hook.HandlerCommand, Argv: argv, Scripts: scripts, Protocol: p,
+		Options: hook.Options{Description: described(e, argv), Timeout: e.timeout, Match: hook.Match{When: p.when}, Concurrent: true},
+	}
+	r.limits(event, p)
+	r.same[key] = p
+	r.out.Hooks = append(r.out.Hooks, p.decl)
+}
+
+// limits sets how a hook runs at its phase.
+func (r *reader) limits(event dialect.Event, p *proto) {
+	o := &p.decl.Options
+	if !r.opts.Strict {
+		o.Failure = hook.Open // the rule of all vendors: after a failure, continue
+	}
+	switch event.Kind {
+	case dialect.SessionStart, dialect.SessionEnd, dialect.UserPromptSubmit, dialect.Stop:
+		o.NoInherit = true // these are events of the conversation, and not of a subagent
+	default:
+	}
+	if p.async || event.Kind == dialect.Notification {
+		p.async = true
+		o.Execution, o.Concurrent, o.Failure = hook.FireAndRecord, false, hook.Failure{}
+		return
+	}
+	granted := func(name string, c hook.Capability) {
+		if slices.Contains(r.opts.Grants, name) {
+			o.Capabilities |= c
+		}
+	}
+	switch event.Kind {
+	case dialect.PreToolUse:
+		granted("rewrite_input", besides|hook.CanBlock|hook.CanAsk|hook.CanRewriteInput)
+	case dialect.PostToolUse:
+		granted("rewrite_output", besides|hook.CanRewriteOutput)
+	case dialect.PermissionRequest:
+		o.Capabilities = besides | hook.CanApprove // without the grant, the hook does not run
+	default:
+	}
+	if o.Capabilities&(hook.CanRewriteInput|hook.CanRewriteOutput) != 0 {
+		o.Concurrent = false // hooks that rewrite run one after another
+	}
+}
+
+// besides are the capabilities that every phase of a turn has.
+const besides = hook.CanAddContext | hook.CanAudit | hook.CanSchedule
+
+func described(e *entry, argv []string) string {
+	if e.status != "" {
+		return e.status
+	}
+	return argv[len(argv)-1]
+}
+
+// dashed returns the name of an event as a part of an id: PreToolUse becomes pre-tool-use.
+func dashed(name string) string {
+	var b strings.Builder
+	for i, c := range name {
+		if c >= 'A' && c <= 'Z' {
+			if i > 0 {
+				b.WriteByte('-')
+			}
+			c += 'a' - 'A'
+		}
+		b.WriteRune(c)
+	}
+	return b.String()
+}
+
+func isTool(k dialect.Kind) bool {
+	switch k {
+	case dialect.PreToolUse, dialect.PostToolUse, dialect.PostToolUseFailure, dialect.PermissionRequest:
+		return true
+	default:
+		return false
+	}
+}

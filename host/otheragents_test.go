@@ -101,7 +101,7 @@ func TestCommandsOfOtherAgentsAreTyped(t *testing.T) {
 	}
 	for typed, want := range map[string][]string{
 		"/fix 12":        {"Fix 12. See notes.txt", "the notes", "ran-12", "[shell rm -rf / failed: "},
-		"/git:push main": {"Push main: [The command touch made.txt did not run: nobody has trusted the directory"},
+		"/git:push main": {"Push main: [The command touch made.txt did not run: its files are not trusted yet: check them, then run `belay trust .claude`"},
 		"/tidy src":      {"Tidy src in " + filepath.Join(opts.Dir, ".claude", "skills", "tidy")},
 	} {
 		if _, err := agent.Session("s").Turn(t.Context(), typed); err != nil {
@@ -122,5 +122,48 @@ func TestCommandsOfOtherAgentsAreTyped(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(opts.Dir, "made.txt")); err == nil {
 		t.Error("a command of a project ran before trust")
+	}
+}
+
+// The commands, agents and skills of a plugin have its name as a prefix.
+//
+// SPEC B-04
+func TestPluginsOfOtherAgentsAreUsed(t *testing.T) {
+	t.Parallel()
+	opts := options(t, map[string]string{
+		".claude/settings.json":                  `{"enabledPlugins": {"acme@m": true}, "extraKnownMarketplaces": {"m": {"source": {"source": "directory", "path": "market"}}}}`,
+		"market/.claude-plugin/marketplace.json": `{"plugins": [{"name": "acme", "source": "./acme"}]}`,
+		"market/acme/commands/go.md":             "Go to $1 with ${CLAUDE_PLUGIN_ROOT}: !`touch made.txt`",
+		"market/acme/agents/look.md":             "---\nname: look\ndescription: Looks\n---\nYou look.",
+		"market/acme/skills/tidy/SKILL.md":       "---\nname: tidy\ndescription: Tidies\n---\nTidy $ARGUMENTS.",
+		"market/acme/.mcp.json":                  `{"s": {"command": "touch", "args": ["started.txt"]}}`,
+		".mcp.json":                              `{"t": {"command": "touch", "args": ["started.txt"]}}`,
+	}, scripted.Step{Text: "done"})
+	h := open(t, opts)
+	agent, err := h.Agent(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := agent.Session("s").Turn(t.Context(), "/acme:go home /acme:tidy up"); err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	for _, m := range opts.Model.(*scripted.Model).Requests()[0].Messages { //nolint:forcetypeassert // see options
+		for _, p := range m.Parts {
+			said.WriteString(p.Text)
+		}
+	}
+	for _, want := range []string{"Go to home with " + filepath.Join(opts.Dir, "market", "acme"), "touch made.txt did not run", "Tidy up."} {
+		if !strings.Contains(said.String(), want) {
+			t.Errorf("%q is not in:\n%s", want, said.String())
+		}
+	}
+	if _, err := h.Agent(t.Context(), "acme-look"); err != nil {
+		t.Error(err)
+	}
+	for _, name := range []string{"made.txt", "started.txt"} {
+		if _, err := os.Stat(filepath.Join(opts.Dir, name)); err == nil {
+			t.Errorf("%s exists: something ran before trust", name)
+		}
 	}
 }

@@ -118,7 +118,7 @@ func (b *declaredAgents) ownHooks(d *subagent.Declaration) ([]belay.Extension, e
 	if b.places != nil {
 		place = b.places.Of(d.Path)
 	}
-	if place == nil {
+	if place == nil || place.Foreign() != nil { // hooks of agents are not read there
 		if unread := HooksUnread(d); unread != nil {
 			return nil, unread
 		}

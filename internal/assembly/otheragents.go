@@ -27,6 +27,11 @@ func otherAgentDirs(s *config.Loaded) []agentDir {
 	if own := claudeFiles(context.Background(), s, nil).Own(); own != "" {
 		dirs = append(dirs, agentDir{dir: filepath.Join(own, "agents")})
 	}
+	for _, p := range plugins(s) {
+		for _, dir := range p.Agents {
+			dirs = append(dirs, agentDir{dir, p.Name + "-"})
+		}
+	}
 	if dir := filepath.Join(s.Project, ".claude", "agents"); staysInside(s.Project, dir) {
 		dirs = append(dirs, agentDir{dir: dir})
 	}

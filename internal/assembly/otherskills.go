@@ -43,6 +43,14 @@ func allOtherSkills(s *config.Loaded) []otherSkill {
 	if own := where.Own(); own != "" {
 		add(own, true)
 	}
+	for _, p := range plugins(s) {
+		for _, dir := range p.Commands {
+			all = append(all, otherSkill{kind: "commands", dir: dir, root: p.Root, plugin: true, source: claude.NewCommands(dir, p.Name+":", opts)})
+		}
+		for _, dir := range p.Skills {
+			all = append(all, otherSkill{kind: "skills", dir: dir, root: p.Root, plugin: true, source: claude.Prefixed(skill.Dir(dir), p.Name+":")})
+		}
+	}
 	root := filepath.Join(s.Project, ".claude")
 	add(root, false)
 	return slices.DeleteFunc(all, func(o otherSkill) bool { return o.root == root && !staysInside(s.Project, o.dir) })
@@ -164,8 +172,8 @@ func (f *fills) untrusted(o *otherSkill) string {
 	}
 	const why = "nobody has trusted the directory %s: run `belay trust %s`"
 	place := f.places.Of(o.dir)
-	if place == nil {
-		return fmt.Sprintf(why, o.root, o.root)
+	if place == nil || place.Dir != RealDir(o.root) {
+		return fmt.Sprintf(why, ShownPath(f.settings, o.root), ShownPath(f.settings, o.root))
 	}
 	standing, err := f.places.Host.Standing(place)
 	switch {

@@ -78,9 +78,9 @@ picture: ## take the turn of the demo and draw what its hooks did, for the READM
 # The pictures of the console are taken from a real server in a real browser.
 .PHONY: pictures
 pictures: browser ## take pictures of the console, for the docs
-	@all=$$(mktemp -d) && go test ./serve/console -count 1 -run '^TestPictures$$' -pictures "$$all" && mkdir -p docs/pictures && \
-	for p in inbox=approvals conversation=bar hooks=hooks usage=usage; do cp "$$all/$${p#*=}-wide-light.png" "docs/pictures/$${p%=*}.png"; done && \
-	cp "$$all/command-phone-dark.png" docs/pictures/phone.png && echo "all pictures are in $$all"
+	@all=$$(mktemp -d) && go test ./serve/console -count 1 -run '^TestPhoneAndAccess$$' -pictures "$$all" && mkdir -p docs/pictures && \
+	for p in inbox=approvals conversation=bar-tool hooks=hooks usage=usage; do cp "$$all/$${p#*=}-wide-light.png" "docs/pictures/$${p%=*}.png"; done && \
+	cp "$$all/approval-shell-phone-dark.png" docs/pictures/phone.png && echo "all pictures are in $$all"
 
 # The snippets are compared by internal/repotest.
 .PHONY: generate-check

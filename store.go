@@ -114,6 +114,9 @@ type ApprovalFilter struct {
 	Session string
 	// Pending selects approvals that are not decided.
 	Pending bool
+	// After is the id of an approval. It selects the approvals that come later in the list.
+	// An unknown id selects none.
+	After string
 	// Limit is the maximum number of approvals. Defaults to all.
 	Limit int
 }

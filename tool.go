@@ -76,6 +76,9 @@ type Invocation struct {
 	// Wait is the name that the tool passed to [Park]. It is set only when the call is
 	// resumed after the tool has parked it.
 	Wait string
+	// Answers are the answers to the questions that the tool asked with [ParkAsk] during
+	// this call, oldest first.
+	Answers []ToolAnswer
 
 	turn     *turn
 	controls *Controls
@@ -117,10 +120,12 @@ func Failed(class ResultClass, text string) Result {
 	return Result{Text: text, IsError: true, Class: class}
 }
 
-// parkError is the error that [Park] returns.
+// parkError is the error that [Park] and [ParkAsk] return.
 type parkError struct {
 	// Wait says what the call waits for.
 	Wait string
+	// question is the question of ParkAsk.
+	question string
 }
 
 func (e *parkError) Error() string { return "the call waits for " + e.Wait }
@@ -129,7 +134,7 @@ func (e *parkError) Error() string { return "the call waits for " + e.Wait }
 // a process should run. The turn then ends parked. When the turn is resumed, the tool is
 // called again with the same input, and [Invocation].Wait is the text that was passed to
 // Park.
-func Park(wait string) error { return &parkError{wait} }
+func Park(wait string) error { return &parkError{Wait: wait} }
 
 // AbandonTool is a Tool that keeps something open while a call is parked, such as the
 // session of a subagent. Belay tells only an AbandonTool that a parked call will never

@@ -81,6 +81,7 @@ func (t *turn) decidedUnasked(c *call, d Decision) {
 func (t *turn) decided(c *call, d Decision) {
 	t.close1(c, d)
 	t.addGrant(c)
+	c.addAnswer(c.approval)
 	c.Wait, c.state = c.Resumes, CallJudged
 	if !d.Allow {
 		t.deny(c, d.By, d.Reason)
@@ -151,6 +152,11 @@ func (t *turn) approve(b *batch) error {
 			t.emitApproval(EventApprovalRequested, c)
 		}
 	}
+	return t.askPeople(b, asking)
+}
+
+// askPeople asks a person about calls, if OnAsk is AskWait, and stores the decisions.
+func (t *turn) askPeople(b *batch, asking []*call) error {
 	if len(asking) == 0 || t.asking().agent.opts.OnAsk != AskWait {
 		return nil
 	}

@@ -20,14 +20,16 @@ func (t *turn) runBatch(b *batch) EndReason {
 	if err := t.approveHere(b); err != nil {
 		return t.fail(err)
 	}
-	if err := t.runCalls(b); err != nil {
-		return t.fail(err)
-	}
-	for _, c := range b.calls[b.free():] {
-		if c.state == CallStarted { // stored as started, but did not start
-			c.state = CallJudged
+	for again := true; again; {
+		err := t.runCalls(b)
+		if err == nil {
+			again, err = t.askForTools(b)
+		}
+		if err != nil {
+			return t.fail(err)
 		}
 	}
+	b.unstart()
 	t.gather(b)
 	if t.ctx.Err() != nil {
 		b.abort("The turn was aborted before this call ended.")
@@ -161,7 +163,7 @@ func (t *turn) runOne(c *call) {
 	c.begun = false
 	result, err := t.invoke(c)
 	if park, ok := errors.AsType[*parkError](err); ok {
-		c.state, c.Wait, c.Resumes, c.begun = CallParked, park.Wait, park.Wait, true
+		c.state, c.Wait, c.Resumes, c.begun, c.question = CallParked, park.Wait, park.Wait, true, park.question
 		return
 	}
 	result.Text = validText(result.Text)

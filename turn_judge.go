@@ -54,6 +54,11 @@ type call struct {
 	// Resumes is the name that the tool passed to Park.
 	Resumes string
 	begun   bool // the tool may hold resources for the call: see AbandonTool
+	// question is what the tool has just asked with ParkAsk. There is no approval for it yet.
+	question string
+	// floored is an earlier approval of the call that the floor asked for. The approval of a
+	// tool's question takes its place in the field approval.
+	floored *Approval
 	// returned is the tool's result while hooks of tool.post run. call.keep stores it.
 	returned *Result
 	batch    *batch

@@ -181,6 +181,7 @@ func (t *turn) unanswered() *batch {
 			if a.Turn == t.state.ID && a.Call == c.ID && (c.approval == nil || c.approval.ID != c.Wait) {
 				c.approval = &a
 			}
+			c.recall(t.state.ID, &a)
 		}
 		b.calls = append(b.calls, c)
 	}
@@ -272,7 +273,11 @@ func (c *call) standing(now time.Time) (d *Decision, waits bool, fault string) {
 // sameQuestion reports whether the floor asks the same question that was approved. While
 // the call waited, the rules may have changed, and the floor may ask another question now.
 func (t *turn) sameQuestion(c *call, a Authorization) bool {
-	return c.approval.Floor && isAsker(c.approval.By, a.By)
+	given := c.approval
+	if given.By == AskedByTool && c.floored != nil {
+		given = c.floored
+	}
+	return given.Floor && isAsker(given.By, a.By)
 }
 
 const interrupted = "The process ended during this call, so its result is lost. The call may have run completely, partly or not at all. Find out before you repeat it."

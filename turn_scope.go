@@ -166,7 +166,7 @@ func (t *turn) noteNarrowed(c *call, why string) {
 func (t *turn) addGrant(c *call) {
 	c.grant = nil
 	a, d := c.approval, c.approval.Decided
-	if !d.Allow || !d.Scope.wide() {
+	if !d.Allow || !d.Scope.wide() || a.By == AskedByTool { // an answer covers no other question
 		return
 	}
 	if why := t.scopeFault(c, d); why != "" {

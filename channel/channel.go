@@ -223,7 +223,7 @@ func outcomeOf(a *belay.Approval) string {
 		return "Withdrawn: the turn has ended"
 	case d.By == "expiry":
 		return "Expired: nobody decided in time"
-	case d.Allow && a.Tool == toolbox.AskUserTool:
+	case d.Allow && toolbox.IsQuestion(a):
 		return fmt.Sprintf("Answered by %s: %s", clean(d.By, mostName), clean(d.Reason, mostReason))
 	case d.Allow:
 		return "Approved by " + clean(d.By, mostName)

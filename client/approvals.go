@@ -11,6 +11,11 @@ func (c *Client) ListApprovals(ctx context.Context, in api.ListApprovals) (api.A
 	return call[api.ApprovalList](ctx, c, "GET", "/v1/approvals", in)
 }
 
+// CountApprovals counts the approvals and questions that wait.
+func (c *Client) CountApprovals(ctx context.Context) (api.ApprovalCount, error) {
+	return call[api.ApprovalCount](ctx, c, "GET", "/v1/approval-count", nil)
+}
+
 // ReadApproval returns an approval with its call, and with what the call would do.
 func (c *Client) ReadApproval(ctx context.Context, approval string) (api.Approval, error) {
 	return at[api.Approval](ctx, c, "GET", "/v1/approvals/", approval)

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/serve/api"
 )
 
@@ -48,7 +49,7 @@ const (
 	mostBody = 64 << 20
 	// mostProblem is the maximum size of a problem document.
 	mostProblem = 64 << 10
-	// mostTries is how often a request that only reads is sent.
+	// mostTries is how often a request is sent that only reads or has an idempotency key.
 	mostTries = 4
 	// firstPause is the pause before the second try. Each further pause is twice as long.
 	firstPause = 100 * time.Millisecond
@@ -111,7 +112,7 @@ func call[Out any](ctx context.Context, c *Client, method, path string, in any) 
 	}
 	for try := 1; ; try++ {
 		err := c.once(ctx, send, &out)
-		pause, again := repeats(send.method, try, err)
+		pause, again := repeats(send, try, err)
 		if !again || !rest(ctx, pause) {
 			return out, err
 		}
@@ -119,8 +120,8 @@ func call[Out any](ctx context.Context, c *Client, method, path string, in any) 
 }
 
 // repeats reports whether to send a request again, and after which pause.
-func repeats(method string, try int, err error) (time.Duration, bool) {
-	if err == nil || method != http.MethodGet || try == mostTries {
+func repeats(send *outgoing, try int, err error) (time.Duration, bool) {
+	if err == nil || send.method != http.MethodGet && send.key == "" || try == mostTries {
 		return 0, false
 	}
 	if p, ok := errors.AsType[*api.Problem](err); ok {
@@ -164,7 +165,9 @@ func (c *Client) once(ctx context.Context, send *outgoing, out any) error {
 	if response.StatusCode == http.StatusNoContent {
 		return nil
 	}
-	if kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+	media, wantsMedia := out.(*belay.Media)
+	kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	if err != nil || kind != "application/json" && !wantsMedia {
 		return fmt.Errorf("%s %s: the response is not JSON: is %s the address of a Belay server?", send.method, send.path, c.base)
 	}
 	data, err := io.ReadAll(io.LimitReader(response.Body, mostBody+1))
@@ -173,6 +176,10 @@ func (c *Client) once(ctx context.Context, send *outgoing, out any) error {
 		return &lostError{fmt.Errorf("%s %s: %w", send.method, send.path, err)}
 	case len(data) > mostBody:
 		return fmt.Errorf("%s %s: the response has more than %d bytes: ask for less with limit", send.method, send.path, mostBody)
+	}
+	if wantsMedia {
+		*media = belay.Media{MIME: kind, Data: data}
+		return nil
 	}
 	if err := json.Unmarshal(data, out); err != nil {
 		return fmt.Errorf("%s %s: cannot decode the response: %w", send.method, send.path, err)
@@ -197,6 +204,9 @@ func (c *Client) send(ctx context.Context, send *outgoing, header http.Header) (
 	maps.Copy(request.Header, header)
 	request.Header.Set("Authorization", "Bearer "+c.token)
 	request.Header.Set("User-Agent", "belay")
+	if send.key != "" {
+		request.Header.Set("Idempotency-Key", send.key)
+	}
 	if send.body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}

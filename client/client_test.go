@@ -66,6 +66,14 @@ func readOperations(t *testing.T) map[string]operation {
 
 // calls has a call of the client for each operation, with every field set.
 var calls = map[string]func(context.Context, *client.Client) error{
+	"countApprovals": func(ctx context.Context, c *client.Client) error {
+		_, err := c.CountApprovals(ctx)
+		return err
+	},
+	"readMedia": func(ctx context.Context, c *client.Client) error {
+		_, err := c.ReadMedia(ctx, api.ReadMedia{Session: "x", Message: 1, Media: 1})
+		return err
+	},
 	"createSession": func(ctx context.Context, c *client.Client) error {
 		_, err := c.CreateSession(ctx, api.CreateSession{ID: "x", Title: "x", Labels: map[string]string{"x": "y"}})
 		return err
@@ -85,7 +93,7 @@ var calls = map[string]func(context.Context, *client.Client) error{
 		return err
 	},
 	"listMessages": func(ctx context.Context, c *client.Client) error {
-		_, err := c.ListMessages(ctx, api.ListMessages{Session: "x", After: 1, Newest: true, Before: 1, Limit: 1})
+		_, err := c.ListMessages(ctx, api.ListMessages{Session: "x", After: 1, Newest: true, Before: 1, Limit: 1, NoMedia: true})
 		return err
 	},
 	"sessionEvents": func(ctx context.Context, c *client.Client) error { return first(c.Events(ctx, "x", "1")) },
@@ -192,7 +200,7 @@ func TestEveryOperationHasAMethod(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := regexp.MustCompile(`^/prefix` + regexp.MustCompile(`\{\w+\}`).ReplaceAllString(pattern, `[xy]`) + `$`)
+			want := regexp.MustCompile(`^/prefix` + regexp.MustCompile(`\{\w+\}`).ReplaceAllString(pattern, `[xy1]`) + `$`)
 			if sent.method != method || !want.MatchString(u.Path) {
 				t.Errorf("it sends %s %s, want %s", sent.method, u.Path, at)
 			}
@@ -428,6 +436,31 @@ func TestRepeatsOnlyReads(t *testing.T) {
 				_, err = c.StartTurn(t.Context(), api.StartTurn{Session: "s", Text: "hi"})
 				if err == nil || len(server.requests) != 1 {
 					t.Errorf("a turn is started %d times: %v", len(server.requests), err)
+				}
+			})
+		})
+	}
+}
+
+// A message with a key is sent again if its answer is lost, with the same key. Without a key it is
+// sent once.
+//
+// SPEC V-04
+func TestMessagesWithAKeyAreSentAgain(t *testing.T) {
+	t.Parallel()
+	for key, want := range map[string]int{"k": 2, "": 1} {
+		t.Run("key "+key, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c, server := dial(t, 0, answer{status: 200, body: "{", broken: errBroken}, answer{status: 202, body: `{"id": "turn-1"}`})
+				started, err := c.StartTurn(t.Context(), api.StartTurn{Session: "x", Text: "hello", Key: key})
+				if (err == nil) != (want == 2) || len(server.requests) != want || err == nil && started.ID != "turn-1" {
+					t.Errorf("%d requests, %+v, %v", len(server.requests), started, err)
+				}
+				for _, r := range server.requests {
+					if r.key != key || strings.Contains(r.body, "key") {
+						t.Errorf("the request has the key %q and the body %s", r.key, r.body)
+					}
 				}
 			})
 		})

@@ -18,6 +18,7 @@ type outgoing struct {
 	query        url.Values
 	body         []byte // nil if the operation takes no body
 	waits        bool   // the server may take long to answer
+	key          string // the idempotency key: the request may be sent again
 }
 
 // path makes the path of an operation. The words alternate: a part of the path, then an id,
@@ -46,17 +47,20 @@ func encode(method, template string, in any) (*outgoing, error) {
 		return out, nil
 	}
 	if start, ok := in.(api.StartTurn); ok {
-		out.waits = start.Wait == api.WaitEnd
+		out.waits, out.key = start.Wait == api.WaitEnd, start.Key
 	}
 	body := make(map[string]any)
 	takesBody := false
 	for field, value := range reflect.ValueOf(in).Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if name == "-" {
+			continue // a header
+		}
 		absent := value.IsZero() && field.Tag.Get("required") != "true"
 		switch field.Tag.Get("in") {
 		case "path":
 			before, after, _ := strings.Cut(out.path, "{"+name+"}")
-			filled, err := path(before, value.String(), after)
+			filled, err := path(before, fmt.Sprint(value.Interface()), after)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}

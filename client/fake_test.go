@@ -27,6 +27,7 @@ type request struct {
 	method string
 	uri    string
 	last   string // the header Last-Event-ID
+	key    string // the header Idempotency-Key
 	body   string
 }
 
@@ -41,7 +42,7 @@ type answer struct {
 }
 
 func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
-	got := request{at: time.Now(), method: r.Method, uri: r.URL.RequestURI(), last: r.Header.Get("Last-Event-ID")}
+	got := request{at: time.Now(), method: r.Method, uri: r.URL.RequestURI(), last: r.Header.Get("Last-Event-ID"), key: r.Header.Get("Idempotency-Key")}
 	if r.Body != nil {
 		data, err := io.ReadAll(r.Body)
 		if err != nil {

@@ -98,3 +98,8 @@ func (c *Client) Messages(ctx context.Context, session string, after int64) iter
 		}
 	}
 }
+
+// ReadMedia returns an image or a file of a message. The result has no name.
+func (c *Client) ReadMedia(ctx context.Context, in api.ReadMedia) (belay.Media, error) {
+	return call[belay.Media](ctx, c, "GET", "/v1/sessions/{session}/messages/{message}/media/{media}", in)
+}

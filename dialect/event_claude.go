@@ -9,7 +9,7 @@ func claudeEvents() []Event {
 	return []Event{
 		{
 			Name: "PreToolUse", Kind: PreToolUse, Phase: "tool.pre", Source: at("pretooluse"),
-			Kept:    "exit code 2, `permissionDecision` deny and ask, `decision: block`, `additionalContext`, `systemMessage`, `continue: false` (ends the turn)",
+			Kept:    "exit code 2, `permissionDecision` deny and ask, `decision: block`, `additionalContext`, `systemMessage`, `continue: false` (ends the turn), `onFailure: block`",
 			Differs: "`permissionDecision: allow` skips the question only with the grant `approve`; `updatedInput` needs the grant `rewrite_input`, and without it Belay asks you about the original input; a denial counts with every exit code and in text that is not JSON",
 			Refused: "`permissionDecision: defer` asks",
 		},

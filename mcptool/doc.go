@@ -51,8 +51,10 @@
 //
 // Belay adds the instructions of a server to the prompt of agents that have its tools.
 // For a server with resources, Belay adds the tool read_resource. For a server with
-// prompts, Belay adds the tool get_prompt. The agent's Asker passes a server's question
-// to the user. Without an Asker, Belay declines the question.
+// prompts, Belay adds the tool get_prompt. Users can name both in a message, as @server:uri
+// and /server:prompt. The agent's Asker passes a server's question to the user. Without an
+// Asker, the turn parks with the question, and the call is made again after the answer: see
+// [belay.ParkAsk]. [Logins] keeps the OAuth logins of servers with a URL.
 //
 // # Concurrency
 //

@@ -13,8 +13,6 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/belay-run/belay"
 )
 
 const (
@@ -25,6 +23,9 @@ const (
 	// mostTries is how many invalid answers the user may give before put returns no
 	// answer.
 	mostTries = 3
+	// skips is the answer that skips an optional field. An empty answer does so too, but not
+	// every way to answer allows an empty answer.
+	skips = "-"
 )
 
 // The answers that Belay sends to a server's question.
@@ -33,49 +34,6 @@ const (
 	declined  = "decline" // the user gave no answer, or there is no user
 	cancelled = "cancel"  // the call ended before the user answered
 )
-
-// openCall is a running call. Belay asks the user of that call the server's questions.
-type openCall struct {
-	ctx     context.Context //nolint:containedctx // it is the call's
-	session string
-	ask     func(ctx context.Context, question string) (string, error)
-}
-
-// openCallKey is the context key under which a request carries its openCall.
-type openCallKey struct{}
-
-// opens registers a running call. The returned function removes the call.
-func (l *link) opens(c *openCall) (closes func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.open = append(l.open, c)
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.open = slices.DeleteFunc(l.open, func(other *openCall) bool { return other == c })
-	}
-}
-
-// asker returns the call that a question of the server belongs to. In older versions of
-// the protocol the question does not name the call. Then asker returns the newest call,
-// or an error if calls of several sessions are running.
-func (l *link) asker(ctx context.Context) (*openCall, error) {
-	if c, ok := ctx.Value(openCallKey{}).(*openCall); ok {
-		return c, nil
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.open) == 0 {
-		return nil, errors.New("no call is running")
-	}
-	last := l.open[len(l.open)-1]
-	for _, c := range l.open {
-		if c.session != last.session {
-			return nil, errors.New("calls of several sessions are running")
-		}
-	}
-	return last, nil
-}
 
 // elicit asks the user a question of the server. The user is the one whose session called
 // a tool of that server.
@@ -99,11 +57,11 @@ func (l *link) elicit(ctx context.Context, r *mcp.ElicitRequest) (*mcp.ElicitRes
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
 	}
 	answer, err := f.fill(ctx, func(ctx context.Context, question string) (string, error) {
-		return c.ask(ctx, l.spec.known.Replace(question))
+		return c.put(ctx, l.spec, question)
 	})
 	switch {
-	case errors.Is(err, belay.ErrNobody):
-		return refuse(declined, err)
+	case errors.Is(err, errAsked):
+		return &mcp.ElicitResult{Action: cancelled}, nil
 	case err != nil:
 		return refuse(cancelled, err)
 	}
@@ -231,7 +189,7 @@ func (f *form) put(ctx context.Context, one *field, ask func(context.Context, st
 		if err != nil {
 			return nil, err
 		}
-		if said = strings.TrimSpace(said); said == "" {
+		if said = strings.TrimSpace(said); said == "" || said == skips && !one.required {
 			return nil, nil
 		}
 		answer, err := one.read(said)
@@ -254,7 +212,7 @@ func (f *form) question(one *field) string {
 		}
 	}
 	if !one.required {
-		b.WriteString("\n(optional: an empty answer skips this field)")
+		b.WriteString("\n(optional: the answer - skips this field)")
 	}
 	for i, o := range one.options {
 		fmt.Fprintf(&b, "\n  %d. %s", i+1, printable(o.words))
@@ -316,11 +274,4 @@ func printable(text string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(text, "?"))
-}
-
-// asks returns a function that asks the user of the session that made the call.
-func asks(call *belay.Invocation) func(ctx context.Context, question string) (string, error) {
-	return func(ctx context.Context, question string) (string, error) {
-		return call.Controls().Ask(ctx, question)
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/belay-run/belay/internal/redact"
 )
@@ -145,6 +146,40 @@ func literals(s *Server) (secrets []string) {
 		}
 	}
 	return secrets
+}
+
+// knownSecrets removes the secrets that a server was given. Tokens of logins are added while
+// the server runs.
+type knownSecrets struct {
+	mu       sync.RWMutex
+	all      []string
+	replacer *strings.Replacer
+}
+
+func newKnown(secrets []string) *knownSecrets {
+	return &knownSecrets{all: secrets, replacer: redactor(secrets)}
+}
+
+// add adds secrets that are not yet known.
+func (k *knownSecrets) add(secrets ...string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	before := len(k.all)
+	for _, s := range secrets {
+		if s != "" && !slices.Contains(k.all, s) {
+			k.all = append(k.all, s)
+		}
+	}
+	if len(k.all) > before {
+		k.replacer = redactor(slices.Clone(k.all))
+	}
+}
+
+// Replace returns a text without the secrets.
+func (k *knownSecrets) Replace(text string) string {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.replacer.Replace(text)
 }
 
 // htmlSafe escapes characters as some JSON encoders do, such as Go's.

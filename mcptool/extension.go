@@ -47,7 +47,9 @@ type Options struct {
 	// Transport sends the requests to servers with a URL. The default transport uses no
 	// proxy, and does not connect to host names that resolve to private addresses.
 	Transport http.RoundTripper
-	// Logger logs the standard error of servers, and when servers start and end. Defaults
+	// Logins are the user's logins to servers with a URL. Defaults to none.
+	Logins *Logins
+	// Logger logs the standard error and the log messages of servers, and when servers start and end. Defaults
 	// to no logging.
 	Logger *slog.Logger
 }
@@ -93,6 +95,7 @@ var (
 	_ belay.HookExtension     = (*Extension)(nil)
 	_ belay.PromptExtension   = (*Extension)(nil)
 	_ belay.ScopeExtension    = (*Extension)(nil)
+	_ belay.NameExtension     = (*Extension)(nil)
 	_ belay.CloseExtension    = (*Extension)(nil)
 )
 
@@ -305,6 +308,9 @@ func (e *Extension) begin(m *mount) {
 		return
 	}
 	spec.transport = e.opts.Transport
+	if e.opts.Logins != nil && spec.url != "" && !spec.hasAuthorization() { // a declared header is stronger than a login
+		spec.logins, spec.login = e.opts.Logins, m.server.Name
+	}
 	m.link = e.opts.Pool.take(&m.server, spec, &e.opts)
 	m.link.watch(m, e.follow)
 }

@@ -41,7 +41,7 @@ func (l *link) begin() (*life, error) {
 // version means the newest, whose handshake is server/discover. The result refused
 // reports whether the server answered that it does not know this handshake.
 func (l *link) greet(protocol string) (f *life, refused bool, err error) {
-	f = &life{over: make(chan struct{}), broken: make(chan error, 1)}
+	f = &life{over: make(chan struct{}), broken: make(chan error, 1), listedPrompts: make(chan struct{})}
 	argv := slices.Clone(l.spec.argv)
 	if l.spec.prepare != nil {
 		if argv, err = l.spec.prepare(l.ctx, argv); err != nil {
@@ -50,29 +50,44 @@ func (l *link) greet(protocol string) (f *life, refused bool, err error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(l.ctx, l.start, errors.New("the server did not answer the handshake in time"))
 	defer cancel()
+	said := &lines{logger: l.logger, server: l.name, spec: l.spec}
 	var transport mcp.Transport
 	answers := &headed{headers: l.spec.headers, base: cmp.Or[http.RoundTripper](l.spec.transport, guarded()), announced: l.announce}
 	if l.spec.url != "" {
 		transport = newHTTP(l.spec, answers)
 	} else {
-		f.pipe = newPipe(l.spec, argv, &lines{logger: l.logger, server: l.name, spec: l.spec}, l.grace)
+		f.pipe = newPipe(l.spec, argv, said, l.grace)
 		f.pipe.announced = l.announce
 		transport = f.pipe
 		pipe := f.pipe // f is a result and becomes nil when greet returns an error
 		defer context.AfterFunc(ctx, func() { pipe.stop(context.Cause(ctx)) })()
 	}
 	var remembers atomic.Bool // whether the SDK caches the list of tools, as it does in newer protocol versions
-	client := mcp.NewClient(&mcp.Implementation{Name: "belay", Version: version()}, &mcp.ClientOptions{
+	opts := &mcp.ClientOptions{
 		Logger:       slog.New(slog.DiscardHandler),
-		Capabilities: &mcp.ClientCapabilities{},
+		Capabilities: l.spec.capabilities(),
 		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { // may be called before the handshake is done
 			if remembers.Load() {
 				l.announce() // a second time: earlier listings may have come from the SDK's cache
 			}
 		},
+		PromptListChangedHandler: func(context.Context, *mcp.PromptListChangedRequest) {
+			select {
+			case l.prompted <- struct{}{}:
+			default: // a listing is already due
+			}
+		},
 		ProgressNotificationHandler: l.progressed,
 		ElicitationHandler:          l.elicit,
-	})
+		LoggingMessageHandler:       func(_ context.Context, r *mcp.LoggingMessageRequest) { said.message(r.Params) }, //nolint:staticcheck // deprecated in the newest protocol, but most servers use it
+	}
+	if l.spec.sampling {
+		opts.CreateMessageHandler = l.sample //nolint:staticcheck // likewise
+	}
+	client := mcp.NewClient(&mcp.Implementation{Name: "belay", Version: version()}, opts)
+	if root := l.spec.root; root != "" {
+		client.AddRoots(rootOf(root)) //nolint:staticcheck // likewise
+	}
 	session, err := client.Connect(ctx, transport, &mcp.ClientSessionOptions{ProtocolVersion: protocol})
 	if err != nil {
 		if ctx.Err() != nil {
@@ -88,6 +103,7 @@ func (l *link) greet(protocol string) (f *life, refused bool, err error) {
 	remembers.Store(session.InitializeResult().ProtocolVersion > lastInitialize)
 	f.session = session
 	f.ctx, f.cancel = context.WithCancelCause(context.Background())
+	f.requestLogs(l.logger)
 	go f.watch() // ends with the session
 	return f, false, nil
 }

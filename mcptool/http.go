@@ -1,6 +1,7 @@
 package mcptool
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,7 +15,7 @@ import (
 )
 
 func newHTTP(s *spec, through *headed) *mcp.StreamableClientTransport {
-	return &mcp.StreamableClientTransport{
+	transport := &mcp.StreamableClientTransport{
 		Endpoint:     s.url,
 		MaxEventSize: mostMessage,
 		MaxRetries:   2, // few, because the link retries too
@@ -25,6 +26,20 @@ func newHTTP(s *spec, through *headed) *mcp.StreamableClientTransport {
 			},
 		},
 	}
+	if b := s.bearer(); b != nil {
+		transport.OAuthHandler = b
+	}
+	return transport
+}
+
+// hasAuthorization reports whether the declaration of the server has an Authorization header.
+func (s *spec) hasAuthorization() bool {
+	for name := range s.headers {
+		if strings.EqualFold(name, "Authorization") {
+			return true
+		}
+	}
+	return false
 }
 
 // headed is the transport of a server with a URL. It adds the declared headers, limits
@@ -87,6 +102,9 @@ func (b *bounded) Read(p []byte) (int, error) {
 
 // httpReason returns a clearer error for common HTTP failures.
 func httpReason(err error) error {
+	if login, ok := errors.AsType[*loginError](err); ok {
+		return login
+	}
 	text := err.Error()
 	if strings.Contains(text, "SSE event exceeded") { // this error has no type
 		return errLong

@@ -18,9 +18,6 @@ const (
 	getPrompt    = "get_prompt"
 )
 
-// mostEntries is the maximum number of resources or prompts in a list.
-const mostEntries = 200
-
 // library returns the tools for the resources and prompts of a server.
 func library(caps *mcp.ServerCapabilities) (tools []*offered) {
 	if caps == nil {
@@ -77,24 +74,8 @@ func (t *serverTool) readResource(ctx context.Context, f *life, call *belay.Invo
 
 // listResources lists the resources of the server, and its URI templates.
 func (t *serverTool) listResources(ctx context.Context, f *life) (belay.Result, error) {
-	var all entries
-	for r, err := range f.session.Resources(ctx, nil) {
-		if err != nil {
-			return belay.Result{}, err
-		}
-		if !all.add(r.URI, r.Name, r.Description) {
-			break
-		}
-	}
-	for r, err := range f.session.ResourceTemplates(ctx, nil) {
-		if err != nil {
-			break // not every server has templates
-		}
-		if !all.add(r.URITemplate, r.Name, r.Description) {
-			break
-		}
-	}
-	return all.result("This server currently has no resources."), nil
+	all, more, err := resourcesOf(ctx, f.session)
+	return belay.Result{Text: listed(all, more, "This server currently has no resources.")}, err
 }
 
 // getPrompt returns one prompt. Without a name it lists all prompts.
@@ -130,61 +111,6 @@ func (t *serverTool) getPrompt(ctx context.Context, f *life, call *belay.Invocat
 }
 
 func (t *serverTool) listPrompts(ctx context.Context, f *life) (belay.Result, error) {
-	var all entries
-	for p, err := range f.session.Prompts(ctx, nil) {
-		if err != nil {
-			return belay.Result{}, err
-		}
-		about := []string{p.Description}
-		for _, a := range p.Arguments {
-			if a == nil {
-				continue
-			}
-			word := "argument " + a.Name
-			if a.Required {
-				word += " (required)"
-			}
-			if a.Description != "" {
-				word += ": " + a.Description
-			}
-			about = append(about, word)
-		}
-		if !all.add(p.Name, p.Title, strings.Join(about, "; ")) {
-			break
-		}
-	}
-	return all.result("This server currently has no prompts."), nil
-}
-
-// entries are the lines of a list of resources or prompts.
-type entries []string
-
-// add adds a line. It returns false when the list is full.
-func (e *entries) add(id, name, about string) bool {
-	switch {
-	case len(*e) > mostEntries:
-		return false
-	case len(*e) == mostEntries:
-		*e = append(*e, fmt.Sprintf("There are more than %d entries. The other entries are not listed.", mostEntries))
-		return false
-	}
-	if id == "" {
-		return true // the model cannot request an entry without an id
-	}
-	line := "- " + id
-	if name != "" && name != id {
-		line += " (" + name + ")"
-	}
-	if about = strings.Trim(about, "; "); about != "" {
-		line += ": " + strings.ReplaceAll(cutText(about, 500), "\n", " ")
-	}
-	*e = append(*e, line)
-	return true
-}
-
-func (e *entries) result(none string) belay.Result {
-	if len(*e) == 0 {
-		return belay.Result{Text: none}
-	}
-	return belay.Result{Text: strings.Join(*e, "\n")}
+	all, more, err := promptsOf(ctx, f.session)
+	return belay.Result{Text: listed(all, more, "This server currently has no prompts.")}, err
 }

@@ -17,8 +17,8 @@ const (
 	mostLogged = 256 << 10
 )
 
-// lines logs a server's standard error line by line, up to a limit. It keeps the last
-// line.
+// lines logs a server's standard error line by line, and the server's log messages, up to
+// a limit for both together. It keeps the last line of standard error.
 type lines struct {
 	logger *slog.Logger
 	server string
@@ -69,8 +69,13 @@ func (l *lines) flush() {
 	}
 	text = l.shown()
 	l.logger.Info("mcp server stderr", "server", l.server, "line", text)
+	l.count(text)
+}
+
+// count adds a logged text to the limit.
+func (l *lines) count(text string) {
 	if l.logged += len(text); l.logged >= mostLogged {
-		l.logger.Warn("mcp server prints too much to standard error: the rest is not logged", "server", l.server)
+		l.logger.Warn("mcp server logs too much: the rest is not logged", "server", l.server)
 	}
 }
 
@@ -83,8 +88,11 @@ func (l *lines) lastLine() string {
 }
 
 // shown returns the last line without secrets, at most longestLine bytes.
-func (l *lines) shown() string {
-	text := l.spec.hide(l.last)
+func (l *lines) shown() string { return l.clean(l.last) }
+
+// clean returns a text without secrets, at most longestLine bytes.
+func (l *lines) clean(text string) string {
+	text = l.spec.hide(text)
 	if len(text) > longestLine {
 		text = strings.ToValidUTF8(text[:longestLine], "") // remove half a character at the end
 	}

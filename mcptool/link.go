@@ -99,6 +99,8 @@ type link struct {
 	deaths  atomic.Int64         // how often the server has ended since the last successful call
 	changed chan struct{}        // has an element when the tools must be listed again
 
+	prompted chan struct{} // has an element when the prompts must be listed again
+
 	calls    atomic.Uint64
 	progress sync.Map // by token: func(*mcp.ProgressNotificationParams)
 
@@ -116,7 +118,7 @@ type link struct {
 func newLink(name string, start time.Duration, s *spec, opts *Options) *link {
 	l := &link{
 		name: name, spec: s, logger: opts.Logger, start: cmp.Or(start, opts.Start), grace: opts.Grace, pause: opts.Backoff,
-		done: make(chan struct{}), changed: make(chan struct{}, 1), watchers: make(map[*mount]func()), stirred: make(chan struct{}),
+		done: make(chan struct{}), changed: make(chan struct{}, 1), prompted: make(chan struct{}, 1), watchers: make(map[*mount]func()), stirred: make(chan struct{}),
 	}
 	l.ctx, l.end = context.WithCancelCause(context.Background())
 	l.now.Store(&view{state: StateStarting})
@@ -201,6 +203,7 @@ func (l *link) live() (ready time.Duration, err error) {
 	if err = l.list(f, l.start); err == nil {
 		since := time.Now()
 		l.logger.Info("mcp server is ready", "server", l.name, "tools", len(l.now.Load().tools))
+		go l.followPrompts(f) // ends with the session
 		err = l.follow(f)
 		ready = time.Since(since)
 	}
@@ -260,6 +263,9 @@ type life struct {
 	over    chan struct{} // closed when the session has ended
 	ended   error         // why a server with a URL ended; valid when over is closed
 	broken  chan error    // gets the error of a call that found the session broken
+
+	prompts       atomic.Pointer[[]Prompt]
+	listedPrompts chan struct{} // closed when the prompts were listed once, or could not be listed
 }
 
 // err returns why a session ended.

@@ -80,7 +80,7 @@ func (r *reading) warnf(line int, format string, args ...any) {
 // The keys of the file, and of one server.
 var (
 	topKeys    = []string{"mcpServers"}
-	serverKeys = []string{"type", "command", "args", "env", "cwd", "url", "headers", "tools", "start", "required", "disabled"}
+	serverKeys = []string{"type", "command", "args", "env", "cwd", "url", "headers", "tools", "start", "sampling", "required", "disabled"}
 )
 
 // foreign are keys of other programs that Belay ignores with a warning. The keys of the
@@ -171,6 +171,8 @@ func (r *reading) server(f frontmatter.Field) {
 			s.Tools = r.texts(v, what)
 		case "start":
 			s.Start = r.duration(v, what)
+		case "sampling":
+			s.Sampling = r.truth(v, what)
 		case "required":
 			s.Required = r.truth(v, what)
 		case "disabled":

@@ -72,6 +72,8 @@ func serve(kind string) int {
 	case "dies":
 		fmt.Fprintln(os.Stderr, "no database at "+os.Getenv("SECRET"))
 		return 3
+	case "asks":
+		return ask()
 	case "chatters":
 		return chatter()
 	case "deafens":

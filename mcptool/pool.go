@@ -28,11 +28,15 @@ type Pool struct {
 type spec struct {
 	argv, env []string
 	dir       string
+	root      string // the directory of the project, which a server in a process of this machine learns
 	url       string
 	headers   map[string]string
 	apart     string
+	sampling  bool
 	prepare   func(context.Context, []string) ([]string, error)
-	known     *strings.Replacer // removes the secrets that the server was given
+	known     *knownSecrets     // removes the secrets that the server was given
+	logins    *Logins           // nil if the server does not use logins
+	login     string            // the name of the server, if it uses logins
 	transport http.RoundTripper // nil means the default transport
 	serve     func(context.Context, io.ReadCloser, io.WriteCloser) error
 }
@@ -50,7 +54,10 @@ func resolve(s *Server, env *environ, dir string) (*spec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("headers: %w", err)
 	}
-	out := &spec{url: s.URL, headers: headers, apart: s.Apart, prepare: s.Prepare, serve: s.Serve, known: redactor(slices.Concat(secrets, more, literals(s)))}
+	out := &spec{url: s.URL, headers: headers, apart: s.Apart, sampling: s.Sampling, prepare: s.Prepare, serve: s.Serve, known: newKnown(slices.Concat(secrets, more, literals(s)))}
+	if s.URL == "" {
+		out.root = project(dir)
+	}
 	if s.Command != "" {
 		out.argv, out.env, out.dir = append([]string{s.Command}, s.Args...), env.of(variables), s.dir(dir)
 	}
@@ -77,7 +84,7 @@ func (s *spec) key() string {
 	if s.serve != nil { // functions cannot be compared
 		own = fmt.Sprintf("%p", s)
 	}
-	data, err := json.Marshal([]any{s.argv, s.env, s.dir, s.url, s.headers, s.apart, own})
+	data, err := json.Marshal([]any{s.argv, s.env, s.dir, s.root, s.url, s.headers, s.apart, s.login, s.sampling, own})
 	if err != nil { // texts always have a JSON form
 		panic(err)
 	}

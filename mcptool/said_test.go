@@ -73,7 +73,7 @@ func TestWhatAServerPrintsIsBounded(t *testing.T) {
 			if said += len(r.Line); len(r.Line) > longest {
 				t.Errorf("a line of %d bytes is logged, want %d at most", len(r.Line), longest)
 			}
-		case "mcp server prints too much to standard error: the rest is not logged":
+		case "mcp server logs too much: the rest is not logged":
 			cut++
 		}
 	}

@@ -53,6 +53,9 @@ type Server struct {
 	// this server. The defaults are [Options].Start for the timeout and [Options].Wait
 	// for the wait.
 	Start time.Duration
+	// Sampling lets the server ask the agent's model, during a call of the server. Belay asks
+	// the user about each request. Defaults to false.
+	Sampling bool
 	// Required means that the agent needs this server. [New] then waits for it until it
 	// is ready, has failed once, or its start times out. The caller should check
 	// [Extension.Missing].

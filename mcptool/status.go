@@ -17,6 +17,8 @@ type Status struct {
 	// Title and Version come from the server's handshake. They are empty before the first
 	// handshake.
 	Title, Version string
+	// Instructions are the server's instructions for its tools, cut to their limit.
+	Instructions string
 	// Tools are the tools of the server that agents can use.
 	Tools []ToolStatus
 	// Left has one error for each tool that agents cannot use.
@@ -107,6 +109,7 @@ func (m *mount) status() Status {
 	if v.info != nil && v.info.ServerInfo != nil {
 		s.Title, s.Version = v.info.ServerInfo.Name, v.info.ServerInfo.Version
 	}
+	s.Instructions = m.instructions()
 	if v.state == StateReady {
 		s.Unmatched = m.server.unmatched(v)
 	}

@@ -16,7 +16,7 @@ func TestReadyMeansThatTheToolsAreThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = e.Close(t.Context()) }()
-	m := &mount{server: Server{Name: "raw"}, link: &link{name: "raw", spec: &spec{}}}
+	m := &mount{server: Server{Name: "raw"}, link: &link{name: "raw", spec: &spec{known: newKnown(nil)}}}
 	m.link.now.Store(&view{state: StateStarting})
 	e.swap(nil, []*mount{m})
 	m.link.now.Store(&view{state: StateReady, info: &mcp.InitializeResult{}, tools: []*offered{{name: "echo", schema: []byte(`{"type":"object"}`)}}})

@@ -50,8 +50,8 @@ func (t *serverTool) Call(ctx context.Context, call *belay.Invocation) (belay.Re
 	defer cancel(nil)
 	defer context.AfterFunc(f.ctx, func() { cancel(context.Cause(f.ctx)) })()
 	defer context.AfterFunc(t.over, func() { cancel(errClosed) })()
-	if call.Controls() != nil {
-		open := &openCall{ctx: within, session: call.Session, ask: asks(call)}
+	open := newOpenCall(within, call, cancel)
+	if open != nil {
 		within = context.WithValue(within, openCallKey{}, open)
 		defer t.link.opens(open)()
 	}
@@ -60,6 +60,9 @@ func (t *serverTool) Call(ctx context.Context, call *belay.Invocation) (belay.Re
 		do = (*serverTool).run
 	}
 	result, err := do(t, within, f, call)
+	if question := open.asked(); question != "" && ctx.Err() == nil {
+		return belay.Result{}, belay.ParkAsk(question) //nolint:wrapcheck // the loop reads it
+	}
 	if err == nil {
 		t.link.deaths.Store(0)
 		return result, nil
@@ -134,7 +137,7 @@ func (t *serverTool) failed(ctx context.Context, f *life, err error) (belay.Resu
 		}
 	}
 	effect := unknownEffect
-	if errors.Is(err, mcp.ErrSessionMissing) || errors.Is(err, syscall.ECONNREFUSED) {
+	if _, login := errors.AsType[*loginError](err); login || errors.Is(err, mcp.ErrSessionMissing) || errors.Is(err, syscall.ECONNREFUSED) {
 		effect = "" // the server never got the call
 	}
 	err = httpReason(err)

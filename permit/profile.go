@@ -31,7 +31,7 @@ type Profile struct {
 	unknown bool     // nothing is known about the tool
 }
 
-// stock returns the profiles of the tools of package toolbox.
+// stock returns the profiles of the tools of the packages toolbox and webtool.
 func stock() map[string]Profile {
 	return map[string]Profile{
 		"read":    {Reads: []string{"path"}},
@@ -41,6 +41,9 @@ func stock() map[string]Profile {
 		"write":   {Zone: ZoneWorkspace, Writes: []string{"path"}},
 		"edit":    {Zone: ZoneWorkspace, Writes: []string{"path"}},
 		shellTool: {Command: "command"},
+
+		"web_fetch":  {URLs: []string{"url"}},
+		"web_search": {Zone: ZoneNetwork},
 	}
 }
 

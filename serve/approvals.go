@@ -43,33 +43,57 @@ func listApprovals(ctx context.Context, s *Server, q *request, in *api.ListAppro
 	return out, nil
 }
 
-// allApprovals returns a page of approvals, also of those that are decided.
+// allApprovals returns a page of approvals, also of those that are decided. The cursor is the
+// id of the last approval of the page, in the order of the store.
 func (s *Server) allApprovals(ctx context.Context, seen *visible, in *api.ListApprovals) (api.ApprovalList, error) {
 	out := api.ApprovalList{Approvals: []api.Approval{}}
-	all, err := inspect.ApprovalsInOrder(ctx, s.store, belay.ApprovalFilter{Session: in.Session, Pending: in.Undecided})
+	if in.After != "" {
+		if _, err := s.approval(ctx, seen.q, in.After); err != nil {
+			return out, problem(http.StatusBadRequest, codes.CursorInvalid, "the cursor %.80q is invalid: list the approvals again from the beginning", in.After)
+		}
+	}
+	page, err := s.approvalsAfter(ctx, seen, in, in.Limit+1)
 	if err != nil {
 		return out, err
 	}
-	begun := in.After == ""
-	for i := range all {
-		ok, err := seen.sees(ctx, all[i].Session)
-		switch {
-		case err != nil:
-			return out, err
-		case !ok:
-		case !begun:
-			begun = all[i].ID == in.After
-		case len(out.Approvals) == in.Limit:
-			out.Next = out.Approvals[in.Limit-1].ID
-			return out, nil
-		default:
-			out.Approvals = append(out.Approvals, api.Approval{Approval: all[i]})
-		}
+	if len(page) > in.Limit {
+		page = page[:in.Limit]
+		out.Next = page[in.Limit-1].ID
 	}
-	if !begun {
-		return out, problem(http.StatusBadRequest, codes.CursorInvalid, "the cursor %.80q is invalid: list the approvals again from the beginning", in.After)
+	if err := inspect.OrderApprovals(ctx, s.store, page); err != nil {
+		return out, err
+	}
+	for i := range page {
+		out.Approvals = append(out.Approvals, api.Approval{Approval: page[i]})
 	}
 	return out, nil
+}
+
+// approvalsAfter returns the first approvals that the token may see, in the order of the
+// store. It reads in batches, because the token may see few of them.
+func (s *Server) approvalsAfter(ctx context.Context, seen *visible, in *api.ListApprovals, count int) ([]belay.Approval, error) {
+	var page []belay.Approval
+	filter := belay.ApprovalFilter{Session: in.Session, Pending: in.Undecided, After: in.After, Limit: count}
+	for {
+		read := 0
+		for a, err := range s.store.Approvals(ctx, filter) {
+			if err != nil {
+				return nil, err
+			}
+			read, filter.After = read+1, a.ID
+			if ok, err := seen.sees(ctx, a.Session); err != nil {
+				return nil, err
+			} else if ok {
+				page = append(page, a)
+			}
+			if len(page) == count {
+				return page, nil
+			}
+		}
+		if read < filter.Limit {
+			return page, nil
+		}
+	}
 }
 
 type approvalIn struct {
@@ -136,7 +160,7 @@ func (s *Server) decision(ctx context.Context, q *request, a *belay.Approval, in
 			return d, invalid("/pattern", "%v", err)
 		}
 	}
-	if a.Tool != toolbox.AskUserTool {
+	if !toolbox.IsQuestion(a) {
 		if in.Answer != nil {
 			return d, invalid("/answer", "the approval is not a question of the model: leave the answer out")
 		}

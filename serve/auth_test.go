@@ -29,7 +29,7 @@ func strict(h *host.Options, _ *serve.Options) {
 
 // fill replaces the variables in the path of an operation.
 func fill(path, session, approval, run string) string {
-	return strings.NewReplacer("{session}", session, "{approval}", approval, "{run}", run, "{turn}", run, "{job}", "1", "{response}", "resp_0_x_"+session).Replace(path)
+	return strings.NewReplacer("{session}", session, "{approval}", approval, "{run}", run, "{turn}", run, "{job}", "1", "{message}", "1", "{media}", "0", "{response}", "resp_0_x_"+session).Replace(path)
 }
 
 // has reports whether a role includes another one.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/serve/api"
 )
@@ -43,6 +44,37 @@ func inbox(ctx context.Context, s *Server, q *request, in *api.ListApprovals) (a
 			a.Message = of.message
 		}
 		a.Expired = a.Decided == nil && inspect.IsExpired(&a.Approval, now)
+	}
+	return out, nil
+}
+
+// countApprovals counts what listApprovals lists. It reads no transcript, so that every page of
+// the console can show the number.
+func countApprovals(ctx context.Context, s *Server, q *request, _ *noInput) (api.ApprovalCount, error) {
+	var out api.ApprovalCount
+	seen := s.visible(q)
+	open := make(map[string]string) // the turns by session
+	for info, err := range s.store.Sessions(ctx, belay.SessionFilter{Open: true}) {
+		if err != nil {
+			return out, err
+		}
+		ok, err := seen.sees(ctx, info.ID)
+		if err != nil {
+			return out, err
+		}
+		if ok {
+			open[info.ID] = info.State.Turn.ID
+			out.Waiting += len(info.State.Turn.Waits)
+		}
+	}
+	now := time.Now()
+	for a, err := range s.store.Approvals(ctx, belay.ApprovalFilter{Pending: true}) {
+		if err != nil {
+			return out, err
+		}
+		if turn, ok := open[a.Session]; ok && turn == a.Turn && !inspect.IsExpired(&a, now) {
+			out.Waiting++
+		}
 	}
 	return out, nil
 }

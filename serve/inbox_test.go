@@ -109,8 +109,7 @@ func TestPreviews(t *testing.T) {
 	}
 }
 
-// A shell command is shown with its parts. If a response has several calls, the hooks of a call
-// are found by the hook that asked.
+// A shell command is shown with its parts.
 //
 // SPEC V-02
 func TestParsedCommand(t *testing.T) {
@@ -132,4 +131,34 @@ func TestParsedCommand(t *testing.T) {
 	if one.Advice.Preview != nil {
 		t.Errorf("a command has a preview: %+v", one.Advice.Preview)
 	}
+}
+
+// The count is the length of the list, for each token. It does not count what is decided.
+//
+// SPEC V-02, V-06
+func TestCountApprovals(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, asksBeforeWrites(), nil)
+	w.token("shop", map[string]string{"team": "shop"}, serve.RoleRun, serve.RoleApprove)
+	var mine api.Session
+	w.call("shop", "POST", "/v1/sessions", map[string]any{}, &mine)
+	w.turn("shop", mine.ID, `call write {"path": "notes.md", "content": "new"}`)
+	first := w.turn("admin", w.newSession(), `call write {"path": "notes.md", "content": "new"}`).Result.Approvals[0]
+	w.turn("admin", w.newSession(), `call write {"path": "other.md", "content": "new"}`)
+	check := func(as string, want int) {
+		t.Helper()
+		var count api.ApprovalCount
+		var list api.ApprovalList
+		w.call(as, "GET", "/v1/approval-count", nil, &count)
+		w.call(as, "GET", "/v1/approvals", nil, &list)
+		if count.Waiting != want || len(list.Approvals) != want {
+			t.Errorf("the token %s counts %d and lists %d, want %d", as, count.Waiting, len(list.Approvals), want)
+		}
+	}
+	check("admin", 3)
+	check("shop", 1)
+	var one api.Approval
+	w.call("admin", "GET", "/v1/approvals/"+first, nil, &one)
+	w.call("admin", "POST", "/v1/approvals/"+first+"/decision", map[string]any{"hash": one.Hash, "allow": false}, nil)
+	check("admin", 2)
 }

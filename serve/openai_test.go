@@ -364,3 +364,54 @@ func TestOpenAITurnsThatDoNotEndWell(t *testing.T) {
 		}
 	}
 }
+
+// A tenant cannot read, continue or guess the responses of another tenant. Its own sessions
+// have its labels.
+//
+// SPEC V-09, V-05
+func TestOpenAITenants(t *testing.T) {
+	t.Parallel()
+	w := newOpenAIWorld(t)
+	for _, tenant := range []string{"a", "b"} {
+		w.token(tenant, map[string]string{"tenant": tenant}, serve.RoleRun)
+	}
+	var mine struct {
+		ID    string `json:"id"`
+		Belay struct {
+			Session string `json:"session"`
+		} `json:"belay"`
+	}
+	r := w.send("a", "POST", "/v1/responses", map[string]any{"model": "main", "input": "the word is swordfish"}, nil)
+	if err := json.Unmarshal(r.body, &mine); err != nil || r.status != http.StatusOK {
+		t.Fatalf("%d %s", r.status, r.body)
+	}
+	for _, as := range []string{"a", "b"} {
+		for what, r := range map[string]*reply{
+			"reads it":                      w.send(as, "GET", "/v1/responses/"+mine.ID, nil, nil),
+			"continues it":                  w.send(as, "POST", "/v1/responses", map[string]any{"model": "main", "input": "go on", "previous_response_id": mine.ID}, nil),
+			"names its session":             w.send(as, "POST", "/v1/responses", map[string]any{"model": "main", "input": "go on", "conversation": mine.Belay.Session}, nil),
+			"names its session in a chat":   w.send(as, "POST", "/v1/chat/completions", map[string]any{"model": "main", "messages": []any{map[string]any{"role": "user", "content": "go on"}}}, map[string]string{"Belay-Session": mine.Belay.Session}),
+			"names its session as a header": w.send(as, "POST", "/v1/responses", map[string]any{"model": "main", "input": "go on"}, map[string]string{"Belay-Session": mine.Belay.Session}),
+		} {
+			if got, want := r.status == http.StatusOK, as == "a"; got != want || as == "b" && r.status != http.StatusNotFound {
+				t.Errorf("%s %s: %d %s", as, what, r.status, r.body)
+			}
+			if as == "b" && strings.Contains(string(r.body), "swordfish") {
+				t.Errorf("%s %s, and sees its text: %s", as, what, r.body)
+			}
+		}
+	}
+	var list struct {
+		Sessions []session `json:"sessions"`
+	}
+	w.call("b", "GET", "/v1/sessions", nil, &list)
+	if len(list.Sessions) != 0 {
+		t.Errorf("the refused requests left sessions: %+v", list.Sessions)
+	}
+	w.call("admin", "GET", "/v1/sessions", nil, &list)
+	for _, s := range list.Sessions {
+		if s.Labels["tenant"] != "a" {
+			t.Errorf("the session %s has the labels %v", s.ID, s.Labels)
+		}
+	}
+}

@@ -139,6 +139,8 @@ func (d *document) responses(op *operation) (object, error) {
 			content = object{"schema": event}
 		}
 		ok["content"] = object{"text/event-stream": content}
+	case op.media:
+		ok["content"] = object{"*/*": object{}}
 	case op.out != nil:
 		schema, err := d.component(op.out)
 		if err != nil {

@@ -39,6 +39,7 @@ type operation struct {
 	// limited to labels gets 404.
 	unlimited bool
 	files     bool // the body may have files, so it may be larger
+	media     bool // the response is an image or a file
 	status    int  // of the response, if there is no error
 	in        reflect.Type
 	out       reflect.Type // nil if there is no body
@@ -150,7 +151,10 @@ func (o *operation) places() []place {
 	for f := range o.in.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		at := f.Tag.Get("in")
-		if at == "" {
+		switch {
+		case name == "-":
+			continue // a header
+		case at == "":
 			at = "body"
 		}
 		all = append(all, place{name, at, f.Type})
@@ -178,7 +182,7 @@ func (o *operation) decode(r *http.Request, path func(name string) string, limit
 	for _, p := range o.places() {
 		switch p.in {
 		case "path":
-			if input[p.name], err = textJSON("/"+p.name, path(p.name)); err != nil {
+			if input[p.name], err = queryJSON(p, []string{path(p.name)}); err != nil {
 				return nil, err
 			}
 		case "query":
@@ -303,7 +307,7 @@ func textJSON(field, text string) (json.RawMessage, error) {
 	return data, nil
 }
 
-// queryJSON returns the values of a query parameter as JSON of its type. A value that does
+// queryJSON returns the values of a parameter in the path or the query as JSON of its type. A value that does
 // not fit stays a text, so that the schema rejects it.
 func queryJSON(p place, values []string) (json.RawMessage, error) {
 	field := "/" + p.name

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -69,18 +68,42 @@ func listRuns(ctx context.Context, s *Server, q *request, in *api.ListRuns) (api
 	if err != nil {
 		return out, err
 	}
-	journal, err := s.journal()
-	if err != nil {
-		return out, err
-	}
-	seen := s.visible(q)
-	for r, err := range journal.List(ctx, filter) {
+	// Most records are for everybody, so the first attempt reads few of them.
+	for filter.Limit = min(2*in.Limit, mostRuns); ; filter.Limit = mostRuns {
+		read, err := s.readRuns(ctx, q, in, filter, &out)
 		if err != nil {
 			return out, err
 		}
+		if len(out.Runs) == in.Limit || read < filter.Limit {
+			return out, nil
+		}
+		if filter.Limit == mostRuns {
+			out.Partial = true
+			return out, nil
+		}
+	}
+}
+
+// mostRuns is how many records listRuns reads at most.
+const mostRuns = 20_000
+
+// readRuns fills a list with the records that the token may see. It returns how many records
+// it read.
+func (s *Server) readRuns(ctx context.Context, q *request, in *api.ListRuns, filter hook.Filter, out *api.RunList) (read int, err error) {
+	journal, err := s.journal()
+	if err != nil {
+		return 0, err
+	}
+	out.Runs = out.Runs[:0]
+	seen := s.visible(q)
+	for r, err := range journal.List(ctx, filter) {
+		if err != nil {
+			return read, err
+		}
+		read++
 		ok, err := seen.ofToken(ctx, &r)
 		if err != nil {
-			return out, err
+			return read, err
 		}
 		if ok && shown(&r, in.All) {
 			out.Runs = append(out.Runs, q.token.run(r))
@@ -89,7 +112,7 @@ func listRuns(ctx context.Context, s *Server, q *request, in *api.ListRuns) (api
 			break
 		}
 	}
-	return out, nil
+	return read, nil
 }
 
 func runEvents(ctx context.Context, s *Server, q *request, in *api.RunEvents) error {
@@ -148,22 +171,26 @@ func (s *Server) turnRuns(ctx context.Context, q *request, in *runIn) (hook.Run,
 	if err != nil {
 		return hook.Run{}, nil, err
 	}
-	var all []hook.Run
-	at := -1
-	for r, err := range journal.List(ctx, hook.Filter{Session: info.ID}) {
+	// People mostly ask about a recent run, so the search begins at the end.
+	for r, err := range journal.List(ctx, hook.Filter{Session: info.ID, Newest: true}) {
 		if err != nil {
 			return hook.Run{}, nil, err
 		}
-		if r.ID == in.Run {
-			at = len(all)
+		if r.ID != in.Run {
+			continue
 		}
-		all = append(all, r)
+		var all []hook.Run
+		for of, err := range journal.List(ctx, hook.Filter{Session: info.ID, Turn: r.Scope.Turn}) {
+			if err != nil {
+				return hook.Run{}, nil, err
+			}
+			if of.Scope.Turn == r.Scope.Turn { // a filter without a turn selects all runs
+				all = append(all, of)
+			}
+		}
+		return r, all, nil
 	}
-	if at < 0 {
-		return hook.Run{}, nil, notFound("run", in.Run)
-	}
-	run := all[at]
-	return run, slices.DeleteFunc(all, func(r hook.Run) bool { return r.Scope.Turn != run.Scope.Turn }), nil
+	return hook.Run{}, nil, notFound("run", in.Run)
 }
 
 func readRun(ctx context.Context, s *Server, q *request, in *runIn) (hook.Run, error) {

@@ -273,6 +273,9 @@ func listMessages(ctx context.Context, s *Server, q *request, in *api.ListMessag
 			out.Next = out.Messages[in.Limit-1].Seq
 			break
 		}
+		if in.NoMedia {
+			m = withoutMedia(m)
+		}
 		out.Messages = append(out.Messages, m)
 	}
 	return out, nil

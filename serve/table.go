@@ -16,6 +16,7 @@ func operations() []operation {
 		action(operation{id: "deleteSession", method: "DELETE", path: "/v1/sessions/{session}", tag: "sessions", role: RoleAdmin, status: http.StatusNoContent, summary: "Delete a session with everything it left"}, deleteSession),
 		action(operation{id: "forkSession", method: "POST", path: "/v1/sessions/{session}/fork", tag: "sessions", role: RoleRun, status: http.StatusCreated, summary: "Make a new session from the beginning of another"}, forkSession),
 		action(operation{id: "listMessages", method: "GET", path: "/v1/sessions/{session}/messages", tag: "sessions", role: RoleRead, summary: "List the messages of a session, oldest first or newest first"}, listMessages),
+		stream(operation{id: "readMedia", method: "GET", path: "/v1/sessions/{session}/messages/{message}/media/{media}", tag: "sessions", role: RoleRead, media: true, summary: "Read an image or a file of a message"}, nil, readMedia),
 		stream(operation{id: "sessionEvents", method: "GET", path: "/v1/sessions/{session}/events", tag: "events", role: RoleRead, summary: "Follow the events of a session"}, sessionEventKinds(), sessionEvents),
 		stream(operation{id: "allEvents", method: "GET", path: "/v1/events", tag: "events", role: RoleRead, summary: "Follow approvals and turns of all sessions that the token may see"}, feedEventKinds, allEvents),
 
@@ -31,6 +32,7 @@ func operations() []operation {
 		action(operation{id: "readResponse", method: "GET", path: pathResponses + "/{response}", tag: tagOpenAI, role: RoleRead, summary: "Read a response of the Responses API, for example after its approval was decided"}, readResponse),
 
 		action(operation{id: "listApprovals", method: "GET", path: "/v1/approvals", tag: "approvals", role: RoleRead, summary: "List approvals and questions, oldest first"}, inbox),
+		action(operation{id: "countApprovals", method: "GET", path: "/v1/approval-count", tag: "approvals", role: RoleRead, summary: "Count the approvals and questions that wait"}, countApprovals),
 		action(operation{id: "readApproval", method: "GET", path: "/v1/approvals/{approval}", tag: "approvals", role: RoleRead, summary: "Read an approval, with its call and what the call would do"}, describedApproval),
 		action(operation{id: "decideApproval", method: "POST", path: "/v1/approvals/{approval}/decision", tag: "approvals", role: RoleApprove, summary: "Approve or deny a call, or answer a question"}, decideApproval),
 

@@ -47,6 +47,11 @@ func (s *Server) newestMessages(ctx context.Context, info *belay.SessionInfo, in
 	}
 	found, err := inspect.MessagesBefore(ctx, s.store, info.ID, before, in.Limit)
 	out := api.MessageList{Messages: slices.Clip(orEmpty(found))}
+	if in.NoMedia {
+		for i, m := range out.Messages {
+			out.Messages[i] = withoutMedia(m)
+		}
+	}
 	if n := len(found); n > 0 && found[n-1].Seq > 1 {
 		out.Next = found[n-1].Seq
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"unicode"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/scan"
@@ -20,7 +19,7 @@ func (e *Extension) Expand(ctx context.Context, in belay.Submission) (belay.Expa
 func (s *scoped) Expand(ctx context.Context, in belay.Submission) (belay.Expansion, error) {
 	s.catalog.freshen(ctx, s.opts.Refresh)
 	x := &expanding{scoped: s, set: s.catalog.now.Load(), in: &in, read: make(map[string]*template)}
-	behind := argumentsOf(in)
+	behind := scan.Behind(in.Typed, in.Names)
 	var out belay.Expansion
 	for i, name := range in.Names {
 		injection, err := x.inject(ctx, name, behind[i])
@@ -137,17 +136,3 @@ func (u *Use) tell() {
 
 // argumentsMark is replaced by the text that the user typed after the name of the skill.
 const argumentsMark = "$ARGUMENTS"
-
-// argumentsOf returns, for each name, the text that was typed after it.
-func argumentsOf(in belay.Submission) []string {
-	behind := make([]string, len(in.Names))
-	typed := strings.TrimRightFunc(in.Typed, unicode.IsSpace)
-	at := 0
-	for _, token := range scan.Tokens(typed) {
-		if at < len(in.Names) && token.Name == in.Names[at] {
-			behind[at] = strings.TrimLeftFunc(typed[token.End:], unicode.IsSpace)
-			at++
-		}
-	}
-	return behind
-}

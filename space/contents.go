@@ -129,7 +129,7 @@ func (w *walk) file(name, full string, info fs.FileInfo) error {
 		return nil
 	}
 	sum, err := w.sumOf(name, full, info)
-	if err != nil {
+	if err != nil || sum == "" { // nothing in the file has to do with hooks
 		return err
 	}
 	w.found[name] = content{stamp: now, sum: sum, young: w.now.Sub(time.Unix(0, now.changed)) < youth}
@@ -168,7 +168,11 @@ func (w *walk) sumOf(name, full string, info fs.FileInfo) (string, error) {
 		if err != nil {
 			return "", &Problem{full, 0, reason(err)}
 		}
-		_, _ = h.Write(w.part(name, text)) // a hash returns no error
+		part := w.part(name, text)
+		if part == nil {
+			return "", nil
+		}
+		_, _ = h.Write(part) // a hash returns no error
 	} else if _, err := io.Copy(h, io.LimitReader(f, mostBytes)); err != nil {
 		return "", &Problem{full, 0, reason(err)}
 	}

@@ -31,8 +31,8 @@ type Foreign struct {
 	// Files are the files that declare hooks, and Dirs are directories with their programs.
 	// Trust covers them. They are relative to Dir.
 	Files, Dirs []string
-	// Covers returns the part of a file in Files that trust covers. Other agents change
-	// other parts of their files often.
+	// Covers returns the part of a file in Files that trust covers, or nil if there is
+	// none. Other agents change other parts of their files often.
 	Covers func(name string, text []byte) []byte
 	// Read reads the hooks. Trust also covers the scripts of its declarations.
 	Read func() ([]*declare.Declaration, error)

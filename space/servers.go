@@ -32,6 +32,10 @@ func (s *Space) loadServers(p *problems) {
 			server.Name = prefix + "-" + server.Name
 		}
 		if s.Origin.Kind == hook.OriginProject || s.Origin.Kind == hook.OriginSpace {
+			if server.Sampling {
+				p.addf(server.File, server.Line, "server %q: only servers of your own settings may use the agent's model: remove sampling, or declare the server in your own mcp.json", server.Name)
+				server.Sampling = false
+			}
 			s.serverFiles(server, p)
 		}
 	}

@@ -168,9 +168,19 @@ type UserQuestion struct {
 	Options []string `json:"options,omitempty"`
 }
 
-// ReadQuestion returns the question of an approval. ok is false if the approval is not
-// for a call of ask_user.
+// IsQuestion reports whether an approval is a question that needs an answer in words: a
+// question of ask_user, or of another tool (see [belay.ParkAsk]).
+func IsQuestion(a *belay.Approval) bool {
+	return a.Tool == AskUserTool || a.By == belay.AskedByTool
+}
+
+// ReadQuestion returns the question of an approval. ok is false if the approval is not a
+// question, see [IsQuestion].
 func ReadQuestion(asked belay.Question) (question UserQuestion, ok bool) {
+	if asked.By == belay.AskedByTool {
+		question = UserQuestion{Question: asked.Reason}
+		return question, question.fault() == ""
+	}
 	if asked.Tool != AskUserTool {
 		return UserQuestion{}, false
 	}
@@ -231,7 +241,7 @@ func (q UserQuestion) resolve(said string) (string, error) {
 	return "", fmt.Errorf("%w: it is none of the options: %s, or a number from 1 to %d", ErrAnswer, strings.Join(q.Options, ", "), len(q.Options))
 }
 
-// Answer makes the decision that answers a question of ask_user. Pass the decision to
+// Answer makes the decision that answers a question of ask_user or of another tool. Pass the decision to
 // [belay.Agent.Decide] or to the Decide method of a store. The arguments are the
 // question, the name of the person, and the answer. An option can be given by its number.
 // If the answer is invalid, the error is ErrAnswer.
@@ -247,7 +257,7 @@ func Answer(asked belay.Question, by, said string) (belay.Decision, error) {
 	return belay.Decision{Approval: asked.ID, Hash: asked.Hash, Allow: true, By: by, Reason: answer}, nil
 }
 
-// Answering returns an approver that asks a person the questions of ask_user. The approver
+// Answering returns an approver that asks a person the questions of tools. The approver
 // others decides about all other calls. If others is nil, these calls are denied. An empty
 // answer is a denial. After an invalid answer, the question is asked again, at most twice.
 func Answering(person string, asker belay.Asker, others belay.Approver) belay.Approver { //nolint:ireturn // an approver is used through the interface
@@ -263,7 +273,7 @@ type answering struct {
 // mostAsked is how often a question is asked at most.
 const mostAsked = 3
 
-// Approve asks a question of ask_user, or calls the other approver.
+// Approve asks a question of a tool, or calls the other approver.
 func (a *answering) Approve(ctx context.Context, q belay.Question) (belay.Decision, error) {
 	question, ok := ReadQuestion(q)
 	switch {

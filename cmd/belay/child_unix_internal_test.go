@@ -51,16 +51,22 @@ func command(t *testing.T, dir string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// start starts belay. At the end of the test, start kills the process if it still runs.
+// start starts belay.
 func start(t *testing.T, dir string, args ...string) *child {
 	t.Helper()
 	c := &child{Cmd: command(t, dir, args...), t: t}
-	c.stdout, c.stderr = bufio.NewReader(pipe(t, c.StdoutPipe)), bufio.NewReader(pipe(t, c.StderrPipe))
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Process.Kill() })
+	c.run()
 	return c
+}
+
+// run starts the process. At the end of the test, it kills the process if it still runs.
+func (c *child) run() {
+	c.t.Helper()
+	c.stdout, c.stderr = bufio.NewReader(pipe(c.t, c.StdoutPipe)), bufio.NewReader(pipe(c.t, c.StderrPipe))
+	if err := c.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { _ = c.Process.Kill() })
 }
 
 func pipe(t *testing.T, open func() (io.ReadCloser, error)) io.Reader {

@@ -3,12 +3,16 @@
 //
 // # Usage
 //
-//	files := claude.ReadInstructions(&claude.Where{Project: "/srv/app", Home: "/home/ada"})
+//	files := claude.ReadInstructions(&claude.Where{Project: "/srv/app", Home: "/srv/ada"})
 //	...
 //	text := claude.Render(files)
 //
 // The package only reads. It runs nothing and starts nothing. The caller decides what of
 // the result to use: package claude knows neither trust nor settings.
+//
+// # Concurrency
+//
+// All functions can be called from several goroutines.
 //
 // # Errors
 //
@@ -16,4 +20,9 @@
 // working. Readers return notes about what they left out or changed, with file and line.
 // There is one exception: a rule that denies is never left out. If it has no exact
 // translation, the translation denies more.
+//
+// # Testing
+//
+// The tests have tables of events, outputs and expected answers of hooks, and of files and
+// their translation.
 package claude

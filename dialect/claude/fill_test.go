@@ -55,7 +55,7 @@ func TestPlaceholdersAreFilledIn(t *testing.T) {
 func TestCommandsAreSkills(t *testing.T) {
 	t.Parallel()
 	dir := write(t, map[string]string{
-		"fix.md":        "---\ndescription: Fix an issue\nargument-hint: [number] [priority]\nallowed-tools: Bash(git log:*), Read, WebFetch\nmodel: opus\nodd: x\n---\nFix $1.\n",
+		"fix.md":        "---\ndescription: Fix an issue\nargument-hint: [number] [priority]\nallowed-tools: Bash(git log:*), Read, TodoWrite\nmodel: opus\nodd: x\n---\nFix $1.\n",
 		"git/push.md":   "# Push it\n\nNow.\n",
 		"quiet.md":      "---\ndescription: x\ndisable-model-invocation: true\n---\nBe quiet.\n",
 		"broken.md":     "---\ndescription: Use: \"this\" and: that\n  - [x\n---\nGo.\n",

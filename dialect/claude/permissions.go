@@ -13,6 +13,7 @@ import (
 	"github.com/belay-run/belay/permit"
 	"github.com/belay-run/belay/skill"
 	"github.com/belay-run/belay/subagent"
+	"github.com/belay-run/belay/webtool"
 )
 
 // Permissions are the permissions of a settings file, in the form of package permit.
@@ -143,6 +144,8 @@ func (t *translation) rule(decision permit.RuleDecision, text string) {
 		t.path(spec, []string{name}, []string{name})
 	case "WebFetch":
 		t.fetch(spec)
+	case "WebSearch":
+		t.whole(webtool.SearchTool)
 	case "Task", "Agent":
 		t.named(spec, subagent.InvokeTool, subagent.DelegateTool)
 	case "Skill", "SlashCommand":
@@ -205,17 +208,22 @@ func (t *translation) named(name, tool, other string) {
 	t.add(t.decision, other, "name="+name)
 }
 
-// fetch translates WebFetch(domain:HOST). Belay has no tool that fetches, but other tools and
-// commands may use the address.
+// fetch translates WebFetch(domain:HOST). A deny or ask rule also applies to other tools and
+// to commands that use the address.
 func (t *translation) fetch(spec string) {
 	host, ok := strings.CutPrefix(spec, "domain:")
 	host = strings.ToLower(strings.TrimSpace(host))
+	odd := !ok || host == "" || strings.ContainsAny(host, " /@#?[\\")
 	switch {
+	case spec == "":
+		t.whole(webtool.FetchTool)
+	case odd && t.decision == permit.RuleAllow:
+		t.rulef("Belay cannot translate it, so it has no effect")
+	case odd:
+		t.whole(webtool.FetchTool)
+		t.rulef("Belay applies it to all addresses")
 	case t.decision == permit.RuleAllow:
-		t.rulef("Belay has no tool that fetches, so the rule has no effect")
-	case !ok || host == "" || strings.ContainsAny(host, " /@#?[\\"):
-		t.add(t.decision, "*", "url:*")
-		t.rulef("Belay applies it to all addresses that it recognises")
+		t.add(t.decision, webtool.FetchTool, "url:https://"+host)
 	default:
 		t.add(t.decision, "*", "url:"+host)
 	}

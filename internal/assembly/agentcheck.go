@@ -16,6 +16,7 @@ import (
 	"github.com/belay-run/belay/skill"
 	"github.com/belay-run/belay/subagent"
 	"github.com/belay-run/belay/toolbox"
+	"github.com/belay-run/belay/webtool"
 )
 
 // ForeignNames maps tool names of other coding agents, in lower case, to Belay's names.
@@ -23,7 +24,7 @@ var ForeignNames = map[string]string{
 	"bash": "shell", "ls": "list", "multiedit": "edit", "agent": subagent.InvokeTool, "task": subagent.InvokeTool,
 	"read": "read", "write": "write", "edit": "edit", "glob": "glob", "grep": "grep",
 	"read_file": "read", "write_file": "write", "list_directory": "list", "run_shell_command": "shell", "search_file_content": "grep",
-	"askuserquestion": toolbox.AskUserTool, "skill": skill.InvokeTool,
+	"webfetch": webtool.FetchTool, "websearch": webtool.SearchTool, "askuserquestion": toolbox.AskUserTool, "skill": skill.InvokeTool,
 }
 
 // unknownTool returns the message for a tool name that no tool has. It suggests the tool
@@ -62,6 +63,13 @@ func stockToolNames(s *config.Loaded) ([]string, error) {
 	}
 	defer func() { _ = root.Close() }() // ignore errors: only the names of the tools are used
 	names := namesOf(toolbox.New(root, nil))
+	web, err := webTools(s)
+	if err != nil {
+		return nil, err
+	}
+	for _, tool := range web.Tools() {
+		names = append(names, tool.Declaration().Name)
+	}
 	return slices.DeleteFunc(names, func(name string) bool { return s.Tools != nil && !slices.Contains(s.Tools, name) }), nil
 }
 

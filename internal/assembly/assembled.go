@@ -113,8 +113,12 @@ func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Mode
 	if err := a.useMCP(ctx, w); err != nil {
 		return err
 	}
+	web, err := webTools(s)
+	if err != nil {
+		return err
+	}
 	guidance := Guidance(ctx, s, w.Floor.Floor)
-	declared := &declaredAgents{settings: s, guidance: guidance, nested: newNestedGuidance(s, w.Floor, guidance), failed: a.hookFailed, model: model, floor: w.Floor, tools: tools, skills: w.Skills, spill: spill, places: w.Places, servers: w.Servers}
+	declared := &declaredAgents{settings: s, web: web, guidance: guidance, nested: newNestedGuidance(s, w.Floor, guidance), failed: a.hookFailed, model: model, floor: w.Floor, tools: tools, skills: w.Skills, spill: spill, places: w.Places, servers: w.Servers}
 	extensions, subagents, err := a.extensions(w, declared)
 	if err != nil {
 		return err
@@ -125,6 +129,7 @@ func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Mode
 	}
 	a.warnUnpriced(w, model)
 	hooks := append([]hook.Subscription{RememberTurn(s, w.modelName())}, a.Hooks...)
+	reading := []belay.Extension{web}
 	var scope []string
 	var restricted map[string][]string
 	name, text, floor := MainAgent, cmp.Or(s.Instructions, instructions), belay.Authorizer(w.Floor)
@@ -133,6 +138,7 @@ func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Mode
 		if tools, err = declared.chosenTools(d); err != nil {
 			return mistake("%w", err)
 		}
+		reading = webToolsOf(web, d.Tools)
 		scope, restricted = toolScope(d), resources(d)
 		own, err := declared.ownHooks(d)
 		if err != nil {
@@ -150,12 +156,13 @@ func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Mode
 		Directives:     toolbox.Directives(),
 		Models:         declared.find,
 		OwnModelFirst:  s.From("model").Kind == "flag" && !w.Serves,
-		Extensions:     slices.Concat([]belay.Extension{tools}, extensions, []belay.Extension{w.Servers}, memories, questions(s), a.Extensions),
+		Extensions:     slices.Concat([]belay.Extension{tools}, reading, extensions, []belay.Extension{w.Servers}, memories, questions(s), a.Extensions),
 		Hooks:          hooks,
 		Interceptors:   declared.nested.interceptors(),
 		Authorizer:     floor,
 		OnAsk:          askMode(s.Approvals.OnAsk, approver),
 		Approver:       approver,
+		Asker:          askerOf(askMode(s.Approvals.OnAsk, approver), approver),
 		ApprovalExpiry: s.Approvals.Expiry,
 		Store:          w.Store,
 		Events:         a.Events,
@@ -278,6 +285,16 @@ func askMode(set string, approver belay.Approver) belay.AskMode {
 	default:
 		return belay.AskWait
 	}
+}
+
+// askerOf returns the approver as an asker, if it is one and the turn waits for people. An
+// MCP server can then ask a question while its tool runs. Otherwise such a question parks the
+// turn.
+func askerOf(mode belay.AskMode, approver belay.Approver) belay.Asker { //nolint:ireturn // it is the caller's
+	if asker, ok := approver.(belay.Asker); ok && mode == belay.AskWait {
+		return asker
+	}
+	return nil
 }
 
 // instructions are the default instructions.

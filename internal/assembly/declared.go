@@ -22,6 +22,7 @@ import (
 	"github.com/belay-run/belay/space"
 	"github.com/belay-run/belay/subagent"
 	"github.com/belay-run/belay/toolbox"
+	"github.com/belay-run/belay/webtool"
 )
 
 // foreignAgents stands for the agents of other coding agents in the result of agentDirs.
@@ -108,6 +109,7 @@ type declaredAgents struct {
 	spill    string
 	places   *Places
 	servers  *mcptool.Extension
+	web      *webtool.Extension
 	failed   func(hook.Scope, hook.Problem) // see hook.RuntimeOptions
 }
 
@@ -168,7 +170,7 @@ func (b *declaredAgents) build(d *subagent.Declaration, store belay.Store, own .
 	}
 	opts := &belay.Options{
 		Name: d.Name, Instructions: withGuidance(b.settings, cmp.Or(d.Prompt, instructions), b.guidance), Scope: toolScope(d), Resources: resources(d), Store: store, Budget: d.Budget, SpillDir: b.spill, ApprovalExpiry: b.settings.Approvals.Expiry,
-		Extensions: append([]belay.Extension{tools}, own...), Runtime: &hook.RuntimeOptions{Grants: b.places.Host.Grants, Failed: b.failed},
+		Extensions: slices.Concat([]belay.Extension{tools}, webToolsOf(b.web, d.Tools), own), Runtime: &hook.RuntimeOptions{Grants: b.places.Host.Grants, Failed: b.failed},
 		Interceptors: b.nested.interceptors(), Authorizer: b.floor.inMode(d.Mode), Models: b.find, Environment: environment(b.settings),
 		Limits: belay.Limits{Steps: b.settings.Limits.Steps, Parallel: b.settings.Limits.Parallel, ResultCharacters: b.settings.Limits.ResultCharacters, Tool: b.settings.Limits.Tool, Idle: b.settings.Limits.Idle},
 	}
@@ -227,6 +229,9 @@ func (b *declaredAgents) chosenTools(d *subagent.Declaration) (*toolbox.Extensio
 		return b.tools, nil
 	}
 	names := append(namesOf(b.tools), subagent.InvokeTool) // another extension provides it
+	for _, tool := range b.web.Tools() {
+		names = append(names, tool.Declaration().Name)
+	}
 	for _, wanted := range d.Tools {
 		if !slices.Contains(names, wanted) && !OfServer(wanted) {
 			return nil, fmt.Errorf("%s: tools: %s", d.Path, unknownTool(wanted, names))

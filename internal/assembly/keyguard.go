@@ -42,7 +42,7 @@ func keyGuard(s *config.Loaded, floor *permit.Options) ([]permit.Guard, error) {
 				return fmt.Errorf("%s contains the key of a provider or a channel, and only Belay may read or change it", f.Subject)
 			}
 			if below(path, tokens) || err == nil && below(direct, tokens) {
-				return fmt.Errorf("%s has the tokens of belay serve, and only Belay may read or change them", f.Subject)
+				return fmt.Errorf("%s has tokens of Belay, and only Belay may read or change them", f.Subject)
 			}
 		}
 		return nil
@@ -81,7 +81,7 @@ func withTarget(file string) []string {
 	return files
 }
 
-// TokenDir returns the directory with the tokens of belay serve, or "" if the user has no
+// TokenDir returns the directory with the tokens of belay serve and of MCP servers, or "" if the user has no
 // directory for settings.
 func TokenDir(s *config.Loaded) string {
 	if s.UserDir == "" {

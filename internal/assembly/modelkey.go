@@ -88,10 +88,13 @@ func holdsKey(settings *config.Loaded) func(variable string) bool {
 	}
 }
 
-// hostSecrets returns the secrets of the settings that can be read now: keys of providers, and
-// tokens of channels.
+// hostSecrets returns the secrets of the settings that can be read now: keys of providers and of
+// the search engine, and tokens of channels.
 func hostSecrets(settings *config.Loaded) []string {
 	keys := settings.ChannelSecrets()
+	if key := settings.Environment(settings.Web.KeyEnv); key != "" {
+		keys = append(keys, key)
+	}
 	for _, name := range settings.ProviderNames() {
 		p, err := settings.Provider(name)
 		if err != nil {

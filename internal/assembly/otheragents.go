@@ -13,7 +13,6 @@ import (
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/skill"
 	"github.com/belay-run/belay/subagent"
-	"github.com/belay-run/belay/toolbox"
 )
 
 // agentDir is a directory with agents of Claude Code. Belay puts the prefix before their
@@ -52,11 +51,15 @@ func readOtherAgents(s *config.Loaded) ([]*claude.Agent, []subagent.Problem) {
 	byName := make(map[string]int)
 	var all []*claude.Agent
 	var problems []subagent.Problem
+	stock, err := stockToolNames(s)
+	if err != nil {
+		return nil, []subagent.Problem{{Path: s.Project, Message: err.Error(), Err: err}}
+	}
 	for _, d := range otherAgentDirs(s) {
 		agents, found := claude.ReadAgents(d.dir, d.prefix)
 		problems = append(problems, found...)
 		for _, one := range agents {
-			adapt(s, one)
+			adapt(s, one, stock)
 			if at, ok := byName[one.Name]; ok {
 				problems = append(problems, subagent.Problem{Path: all[at].Path, Message: fmt.Sprintf("agent %q is not used: %s replaces it", one.Name, one.Path)})
 				all[at] = one
@@ -85,7 +88,7 @@ func otherAgents(s *config.Loaded) ([]*subagent.Declaration, []subagent.Problem)
 // adapt translates an agent to Belay's names, and notes what it changed. It leaves out tools
 // that Belay does not have, and tools whose limit it cannot keep. So the agent never has more
 // rights than its file gives.
-func adapt(s *config.Loaded, a *claude.Agent) {
+func adapt(s *config.Loaded, a *claude.Agent, stock []string) {
 	notef := func(format string, args ...any) { a.Notes = append(a.Notes, fmt.Sprintf(format, args...)) }
 	if a.Model != "" && a.Model != "inherit" {
 		if _, err := FindModel(s, a.Model); err != nil || !strings.Contains(a.Model, "/") {
@@ -105,7 +108,7 @@ func adapt(s *config.Loaded, a *claude.Agent) {
 		switch {
 		case ours == skill.InvokeTool:
 			continue // every agent can use skills
-		case ours == "", ours == toolbox.AskUserTool:
+		case !slices.Contains(append(stock, subagent.InvokeTool), ours) && !OfServer(ours):
 			notef("tools: Belay has no tool %s; the agent runs without it", name)
 			continue
 		case limit:
@@ -132,7 +135,7 @@ func adapt(s *config.Loaded, a *claude.Agent) {
 			a.Limits = append(a.Limits, limited[tool]...)
 		}
 	}
-	without(s, a)
+	without(a, stock)
 }
 
 // ourTool returns Belay's name of a tool of Claude Code, or "" if Belay does not have the
@@ -149,18 +152,12 @@ func ourTool(name string) string {
 
 // without removes tools that an agent must not have. If only some calls of a tool are not
 // allowed, it removes the whole tool.
-func without(s *config.Loaded, a *claude.Agent) {
+func without(a *claude.Agent, stock []string) {
 	if len(a.Without) == 0 {
 		return
 	}
 	if a.Tools == nil {
-		stock, err := stockToolNames(s)
-		if err != nil {
-			a.Tools = []string{}
-			a.Notes = append(a.Notes, fmt.Sprintf("disallowedTools: the tools cannot be listed, so the agent has none: %v", err))
-			return
-		}
-		a.Tools = append(stock, "*__*")
+		a.Tools = append(slices.Clone(stock), subagent.InvokeTool, "*__*")
 	}
 	for _, name := range a.Without {
 		bare, _, limit := strings.Cut(name, "(")

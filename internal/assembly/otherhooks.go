@@ -228,8 +228,8 @@ func hasHooks(path string) bool {
 	return len(hooks) > 0 && string(hooks) != "{}" && string(hooks) != "null"
 }
 
-// hookPart returns the part of a settings file that has to do with hooks. Other agents
-// write other settings into the same files.
+// hookPart returns the part of a settings file that has to do with hooks, or nil. Other
+// agents write other settings into the same files.
 func hookPart(_ string, text []byte) []byte {
 	var keys map[string]json.RawMessage
 	if json.Unmarshal(text, &keys) != nil {
@@ -240,6 +240,9 @@ func hookPart(_ string, text []byte) []byte {
 		if value, ok := keys[key]; ok {
 			part[key] = value
 		}
+	}
+	if len(part) == 0 {
+		return nil
 	}
 	data, err := json.MarshalIndent(part, "", "  ")
 	if err != nil {

@@ -228,7 +228,7 @@ func (a *Assembler) installPlaces(ctx context.Context, p *Places, agent *belay.A
 			return nil, errors.Join(mistake("%w", err), stop())
 		}
 		leases = append(leases, lease)
-		a.reportPlace(place, lease.Notes())
+		a.ReportPlace(place, lease.Notes())
 		a.ReportSkillProblems(declared.settings, place.SkillProblems())
 		changes := &reloads{from: a, settings: declared.settings, lease: lease, notes: lease.Notes()}
 		watching.Go(func() { lease.Watch(watch, changes.told) })
@@ -237,9 +237,9 @@ func (a *Assembler) installPlaces(ctx context.Context, p *Places, agent *belay.A
 	return stop, nil
 }
 
-// reportPlace reports the hooks and servers of a place that do not run or are limited. If
+// ReportPlace reports the hooks and servers of a place that do not run or are limited. If
 // the hooks of another agent are not trusted, one line is enough.
-func (a *Assembler) reportPlace(place *space.Space, notes []space.Note) {
+func (a *Assembler) ReportPlace(place *space.Space, notes []space.Note) {
 	if place.Foreign() == nil {
 		a.ReportNotes(notes)
 		return
@@ -253,7 +253,7 @@ func (a *Assembler) reportPlace(place *space.Space, notes []space.Note) {
 	told := make(map[string]bool)
 	for _, n := range notes {
 		switch {
-		case count[n.Reason] < 2:
+		case n.Closed || n.Limited || count[n.Reason] < 2:
 			a.remark(noteLine(n))
 		case !told[n.Reason]:
 			told[n.Reason] = true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"time"
 
@@ -59,7 +60,26 @@ func (a *Assembler) MCPServers(p *Places, wanted func(*space.Space) bool) ([]mcp
 
 // OpenMCP starts MCP servers.
 func (a *Assembler) OpenMCP(ctx context.Context, s *config.Loaded, servers []mcptool.Server, wait time.Duration) (*mcptool.Extension, error) {
-	e, err := mcptool.New(ctx, servers, &mcptool.Options{Dir: s.Project, Environ: a.environ(), Logger: a.logger(), Wait: wait, Transport: transportOf(s)})
+	return a.openMCP(ctx, s, servers, wait, a.logger())
+}
+
+// TryMCP starts one MCP server. The logger gets what the server prints and logs.
+func (a *Assembler) TryMCP(ctx context.Context, s *config.Loaded, server mcptool.Server, wait time.Duration, logger *slog.Logger) (*mcptool.Extension, error) {
+	return a.openMCP(ctx, s, []mcptool.Server{server}, wait, logger)
+}
+
+// MCPLogins returns the user's logins to MCP servers, or nil if the user has no directory for
+// settings. The floor protects the directory: see keyGuard.
+func MCPLogins(s *config.Loaded) *mcptool.Logins {
+	dir := TokenDir(s)
+	if dir == "" {
+		return nil
+	}
+	return &mcptool.Logins{Dir: filepath.Join(dir, "mcp"), Transport: transportOf(s)}
+}
+
+func (a *Assembler) openMCP(ctx context.Context, s *config.Loaded, servers []mcptool.Server, wait time.Duration, logger *slog.Logger) (*mcptool.Extension, error) {
+	e, err := mcptool.New(ctx, servers, &mcptool.Options{Dir: s.Project, Environ: a.environ(), Logger: logger, Wait: wait, Transport: transportOf(s), Logins: MCPLogins(s)})
 	if err != nil {
 		return nil, mistake("%w", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/toolbox"
+	"github.com/belay-run/belay/webtool"
 )
 
 // openTools makes the stock tools that the settings name, for the project's directory.
@@ -60,7 +61,10 @@ func shellProgram() string {
 
 // UnknownTools returns an error for each tool in the settings that does not exist.
 func UnknownTools(settings *config.Loaded, names []string) error {
-	names = append(slices.Clone(names), toolbox.AskUserTool) // an extension provides this tool
+	names = append(slices.Clone(names), toolbox.AskUserTool, webtool.FetchTool) // extensions provide these tools
+	if settings.Web.Search != "" {
+		names = append(names, webtool.SearchTool)
+	}
 	var problems []error
 	for _, wanted := range settings.Tools {
 		if !slices.Contains(names, wanted) {
@@ -78,7 +82,7 @@ func DeclaredTools(settings *config.Loaded) ([]belay.ToolDeclaration, error) {
 	}
 	defer func() { _ = root.Close() }() // ignore errors: only the declarations are used
 	var all []belay.ToolDeclaration
-	for _, tool := range toolbox.New(root, nil).Tools() {
+	for _, tool := range append(toolbox.New(root, nil).Tools(), webtool.New(nil).Tools()...) {
 		all = append(all, tool.Declaration())
 	}
 	return all, nil

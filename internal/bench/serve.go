@@ -207,13 +207,14 @@ type arrival struct {
 	at   time.Time
 }
 
-// connect opens a stream, and returns when the server has sent the first comment.
+// connect opens a stream, and returns when the server has sent the first comment. It uses
+// HTTP/1.0, which does not split the stream into chunks, so a line is whole.
 func connect(addr, session, secret string) (*benchClient, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := fmt.Fprintf(conn, "GET /v1/sessions/%s/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", session, secret); err != nil {
+	if _, err := fmt.Fprintf(conn, "GET /v1/sessions/%s/events HTTP/1.0\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", session, secret); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
 	c := &benchClient{conn: conn, read: bufio.NewReaderSize(conn, 512)}

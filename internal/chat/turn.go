@@ -236,7 +236,7 @@ func (m *model) decided(e *belay.Event) {
 	if d.Allow {
 		mark, word = m.look.good.Render("✓"), "allowed"+scope(d)
 	}
-	if d.Allow && e.Approval.Tool == askUser {
+	if d.Allow && (e.Approval.Tool == askUser || e.Approval.By == belay.AskedByTool) {
 		word = "answered"
 	}
 	text := fmt.Sprintf("%s %s by %s", e.Approval.Tool, word, d.By)

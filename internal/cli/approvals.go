@@ -259,7 +259,7 @@ func (a *app) decide(ctx context.Context, r records, word string, d api.DecideAp
 	if err != nil {
 		return err
 	}
-	if approval.Tool == toolbox.AskUserTool && d.Allow && approval.Decided == nil {
+	if toolbox.IsQuestion(&approval) && d.Allow && approval.Decided == nil {
 		full, err := r.Approval(ctx, &approval)
 		if err != nil {
 			return err

@@ -135,5 +135,17 @@ func (v approver) line(ctx context.Context) (line string, ok bool, err error) {
 	return strings.TrimSpace(line), true, nil
 }
 
-// lateApprover lets the caller set the approver after the agent exists.
-type lateApprover struct{ belay.Approver }
+// lateApprover lets the caller set the approver and the asker after the agent exists.
+type lateApprover struct {
+	belay.Approver
+
+	asker belay.Asker
+}
+
+// Ask asks the person a question of a tool that is running.
+func (l *lateApprover) Ask(ctx context.Context, in belay.Inquiry) (string, error) {
+	if l.asker == nil {
+		return "", belay.ErrNobody
+	}
+	return l.asker.Ask(ctx, in)
+}

@@ -78,7 +78,7 @@ func wantsAnswer(approval *belay.Approval) error {
 
 // settledAs returns "answered", "allowed" or "refused".
 func settledAs(approval *belay.Approval, allow bool) string {
-	if allow && approval.Tool == toolbox.AskUserTool {
+	if allow && toolbox.IsQuestion(approval) {
 		return "answered"
 	}
 	return decidedAs(allow)

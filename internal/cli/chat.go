@@ -84,6 +84,7 @@ func (a *app) chat(cmd *cobra.Command, o *runOptions) (err error) {
 		Store:   w.store, Model: w.answering(), Person: who(), Tools: w.Tools, Advise: w.advise,
 		Directives: w.typeable(),
 	})
+	person.asker = c
 	person.Approver = c.InOrder(toolbox.Answering(who(), c, c))
 	defer a.onNotice(func(n notice) {
 		if !c.Note(n.text) {

@@ -216,7 +216,7 @@ func (a *app) checkOrder(ctx context.Context) error {
 		return err
 	}
 	for _, l := range v.Leases {
-		a.assembler().ReportNotes(l.Notes())
+		a.assembler().ReportPlace(l.Space(), l.Notes())
 	}
 	check, err := inspect.NewHookCheck(v.Settings)
 	if err != nil {

@@ -2,14 +2,19 @@ package cli
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"html"
+	"io/fs"
+	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"sync"
+	"time"
 
 	"github.com/belay-run/belay/client"
 	"github.com/belay-run/belay/internal/assembly"
@@ -72,25 +77,64 @@ func (a *app) openConsole(ctx context.Context, show bool) error {
 	if dir == "" {
 		return usage("there is no directory for the user's settings: set HOME, or use --print")
 	}
-	file, err := writeOpener(dir, address)
-	if err != nil {
-		return err
+	if err := handOver(ctx, dir, address); err != nil {
+		return &exitError{code: exitFailed, err: err, hint: fmt.Sprintf("open %s in a browser and paste the token from %s, or run `belay console --print`", settings.Server, from)}
 	}
-	if err := openInBrowser(ctx, file); err != nil {
-		return &exitError{code: exitFailed, err: fmt.Errorf("cannot open a browser: %w", err), hint: "`belay console --print` prints the address"}
-	}
-	a.remarkf("%s", a.onErr.dim("opening "+settings.Server))
+	a.remarkf("%s", a.onErr.dim("opened "+settings.Server))
 	return nil
 }
 
-// writeOpener writes a page that leads to an address with a token. The address itself must not
-// be an argument of the browser, because other users of the machine can see those.
+// browserPatience is how long a browser may take to load its first page.
+const browserPatience = time.Minute
+
+// handOver opens an address with a token in the browser, and returns when the browser has it.
+// Other users of the machine can see the arguments of a program. So the browser gets the name of
+// a file that only this user can read. The file leads to a page of this process, which leads to
+// the address, once. So no token stays in the file.
+func handOver(ctx context.Context, dir, address string) error {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("open the console: %w", err)
+	}
+	path := "/" + rand.Text()
+	taken := make(chan struct{})
+	take := sync.OnceFunc(func() { close(taken) })
+	server := &http.Server{ReadHeaderTimeout: browserPatience, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != path {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Cache-Control", "no-store")
+		http.Redirect(w, r, address, http.StatusSeeOther)
+		take()
+	})}
+	go func() { _ = server.Serve(listener) }() // ends with Shutdown; its error says only that
+	ctx, cancel := context.WithTimeout(ctx, browserPatience)
+	defer cancel()
+	file, err := writeOpener(dir, "http://"+listener.Addr().String()+path)
+	if err == nil {
+		err = openInBrowser(ctx, file)
+	}
+	if err == nil {
+		select {
+		case <-taken:
+		case <-ctx.Done():
+			err = fmt.Errorf("no browser has opened the page %s: %w", file, ctx.Err())
+		}
+	}
+	if gone := os.Remove(file); !errors.Is(gone, fs.ErrNotExist) {
+		err = errors.Join(err, gone)
+	}
+	return errors.Join(err, server.Shutdown(context.WithoutCancel(ctx))) // waits until the answer is sent
+}
+
+// writeOpener writes a page that leads to an address.
 func writeOpener(dir, address string) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("open the console: %w", err)
 	}
 	file := filepath.Join(dir, "console.html")
-	text := fmt.Sprintf("<!DOCTYPE html><meta charset=\"utf-8\"><title>Belay</title><meta http-equiv=\"refresh\" content=\"0; url=%[1]s\"><a href=\"%[1]s\">Open the console</a>\n", html.EscapeString(address))
+	text := fmt.Sprintf("<!DOCTYPE html><meta charset=\"utf-8\"><title>Belay</title><meta http-equiv=\"refresh\" content=\"0; url=%[1]s\"><a href=\"%[1]s\">Open the console</a>\n", address)
 	if err := wholefile.Write(file, []byte(text)); err != nil {
 		return "", fmt.Errorf("open the console: %w", err)
 	}
@@ -108,5 +152,8 @@ func openInBrowser(ctx context.Context, file string) error {
 	default:
 		cmd = exec.CommandContext(ctx, "xdg-open", file) //nolint:gosec // the file is ours
 	}
-	return cmd.Run() //nolint:wrapcheck // the caller says what it is
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s cannot open a browser: %w", cmd.Args[0], err)
+	}
+	return nil
 }

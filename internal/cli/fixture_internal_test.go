@@ -21,6 +21,7 @@ type desk struct {
 	dir      string
 	hooks    []hook.Subscription
 	environ  []string
+	in       string
 	out, err bytes.Buffer
 }
 
@@ -44,7 +45,7 @@ func (d *desk) runIn(ctx context.Context, args ...string) int {
 	d.t.Helper()
 	d.out.Reset()
 	d.err.Reset()
-	a := &app{in: strings.NewReader(""), out: &d.out, err: &d.err, width: plainWidth, hooks: d.hooks, userDir: filepath.Join(d.dir, "user"), environ: append([]string{}, d.environ...)}
+	a := &app{in: strings.NewReader(d.in), out: &d.out, err: &d.err, width: plainWidth, hooks: d.hooks, userDir: filepath.Join(d.dir, "user"), environ: append([]string{}, d.environ...)}
 	root := a.root()
 	root.SetArgs(append([]string{"-C", d.dir}, args...))
 	err := root.ExecuteContext(ctx)

@@ -22,13 +22,15 @@ import (
 func (a *app) mcpCommand() *cobra.Command {
 	servers := parent(&cobra.Command{
 		Use:   "mcp",
-		Short: "List and check MCP servers, and serve agents over MCP",
+		Short: "List, check and try MCP servers, log in to them, and serve agents over MCP",
 		Long:  "An MCP server is a program or an address that provides tools for agents. Servers are declared in mcp.json, in the format that\nmany programs use. Belay reads mcp.json in the user's directory of settings, in .belay of the project and in spaces, and the files\nthat --mcp names. Servers of a project or a space start only after you have trusted them.\n\nThe tools of a server are named server__tool. The floor decides which of their calls need approval: see permit.tools in belay.yaml.\n\n\"belay mcp serve\" is the other direction: it offers the agents of this project as tools to MCP clients.",
 		Example: `  belay mcp list
   belay mcp check --mcp servers.json
+  belay mcp try tickets
+  belay mcp login wiki
   belay run --mcp servers.json "look at the open tickets"`,
 	})
-	servers.AddCommand(a.listMCPCommand(), a.checkMCPCommand(), a.serveMCPCommand())
+	servers.AddCommand(a.listMCPCommand(), a.checkMCPCommand(), a.tryMCPCommand(), a.loginMCPCommand(), a.logoutMCPCommand(), a.serveMCPCommand())
 	return servers
 }
 

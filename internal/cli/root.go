@@ -19,13 +19,15 @@ func (a *app) root() *cobra.Command {
 Conversations are kept in a file of the project and survive a crash.`,
 		Example: `  # a tour, without a key
   belay demo
-  # a task in this directory
-  belay run "tidy the changelog"
+  # talk with the agent in this directory
+  belay
+  # one task, also with text from a pipe
+  belay "tidy the changelog"
+  git diff | belay "review this change"
   # check what is missing
   belay doctor`,
-		Args: knownCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	a.openRoot(root)
 	root.Version = version()
 	root.SilenceErrors, root.SilenceUsage = true, true // Main prints errors
 	root.CompletionOptions.DisableDefaultCmd = true    // see completionCommand
@@ -52,6 +54,48 @@ Conversations are kept in a file of the project and survive a crash.`,
 	group("set", "set up", a.initCommand(), a.doctorCommand(), a.checkCommand(), a.configCommand(), a.modelsCommand(), a.skillsCommand(), a.agentsCommand(), a.mcpCommand(), a.permitCommand(), a.storeCommand(), a.tokenCommand(), a.consoleCommand(), a.channelsCommand(), a.hooksCommand(), a.spaceCommand(), a.trustCommand(), a.demoCommand(), a.completionCommand(), a.versionCommand())
 	root.SetHelpCommandGroupID("set")
 	return root
+}
+
+// openRoot makes belay alone open the chat, and belay with a text run the text as a task. The
+// flags are those of "belay run" and "belay chat". A single word is never a task: it is more
+// likely a misspelled command.
+func (a *app) openRoot(root *cobra.Command) {
+	var o runOptions
+	root.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 && (args[0] == "-" || strings.ContainsAny(strings.TrimSpace(args[0]), " \t\n")) {
+			return nil
+		}
+		return knownCommand(cmd, args)
+	}
+	flags := root.Flags()
+	flags.BoolVarP(&o.goOn, "continue", "c", false, "continue the last session")
+	flags.StringVarP(&o.session, "session", "s", "", "continue this session (its id, or a prefix of the id)")
+	a.agentFlag(root, &o.agent, "run this declared agent; by default, the agent that the settings describe")
+	o.formatFlags(root)
+	o.settingFlags(root)
+	exclusive(root, "continue", "session")
+	exclusive(root, "json", "output-format")
+	root.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 && a.hasInput() {
+			text, err := a.standardInput(cmd.Context(), patienceForInput)
+			if err != nil {
+				return err
+			}
+			if strings.TrimSpace(text) != "" {
+				args = []string{text}
+			}
+		}
+		switch {
+		case len(args) == 1:
+			return a.run(cmd, &o, args)
+		case !a.inTerminal || !a.outTerminal:
+			return cmd.Help()
+		case o.json || o.format != formats[0]:
+			return usage("the chat prints no JSON: give a task, in quotes")
+		default:
+			return chatError(a.chat(cmd, &o))
+		}
+	}
 }
 
 // parent sets up a command that only has subcommands. Without a subcommand it prints its

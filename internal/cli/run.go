@@ -2,9 +2,7 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"os"
 	"os/signal"
@@ -37,6 +35,7 @@ type runOptions struct {
 	as       string
 	agent    string // a declared agent; "" means the agent that the settings describe
 	json     bool
+	format   string             // see formats
 	settings map[string]*string // flags that override settings, by the path of the setting
 }
 
@@ -54,8 +53,11 @@ Ctrl-C ends the turn cleanly, a second one ends the process. Exit codes: 0 done,
   # continue the last session, or a turn that was interrupted
   belay run --continue "now do the same for the readme"
   belay run --continue
-  # a task from a file, events for a program
+  # standard input is added to the task, or is the task
+  git diff | belay run "review this change"
   belay run - < task.md
+  # the answer as one JSON object, or every event for a program
+  belay run --output-format json "count the tests" | jq -r .end.text
   belay run --json "list the open ends" | jq -r '.call.tool // empty'
   # bounds
   belay run --mode read-only --max-steps 20 --budget 0.50 "find the bug"`,
@@ -66,31 +68,53 @@ Ctrl-C ends the turn cleanly, a second one ends the process. Exit codes: 0 done,
 	flags.BoolVarP(&o.goOn, "continue", "c", false, "continue the last session; without a task, resume its interrupted turn")
 	flags.StringVarP(&o.session, "session", "s", "", "continue this session (its id, or a prefix of the id)")
 	flags.StringVar(&o.as, "as", "", "give the new session this id")
-	jsonFlag(cmd, &o.json, "print events as JSON lines")
+	a.agentFlag(cmd, &o.agent, "run this declared agent; by default, the agent that the settings describe")
+	o.formatFlags(cmd)
 	o.settingFlags(cmd)
 	exclusive(cmd, "continue", "session", "as")
+	exclusive(cmd, "json", "output-format")
 	_ = cmd.RegisterFlagCompletionFunc("session", func(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
 		return a.completeSessions(nil, nil, word)
 	})
 	return cmd
 }
 
+// formats are the values of --output-format: what the command prints to standard output. The
+// first is the default.
+var formats = []string{"text", "json", "stream-json"}
+
+// formatFlags adds the flags --json and --output-format.
+func (o *runOptions) formatFlags(cmd *cobra.Command) {
+	jsonFlag(cmd, &o.json, "print events as JSON lines: the same as --output-format stream-json")
+	cmd.Flags().StringVar(&o.format, "output-format", formats[0], "print text, json (one object at the end, the event turn_end) or stream-json (every event as a line)")
+	complete(cmd, "output-format", formats)
+}
+
+// settle checks the flag --output-format.
+func (o *runOptions) settle() error {
+	if o.format != "" && !slices.Contains(formats, o.format) {
+		return usage("there is no output format %q%s: use one of %s", o.format, near.Hint(o.format, formats), strings.Join(formats, ", "))
+	}
+	o.json = o.json || o.format == "stream-json"
+	return nil
+}
+
 // settingFlags adds the flags that override settings.
 func (o *runOptions) settingFlags(cmd *cobra.Command) {
 	o.settings = make(map[string]*string)
 	for _, f := range settingFlags {
-		o.settings[f.path] = cmd.Flags().String(f.name, "", f.usage)
+		o.settings[f.path] = cmd.Flags().StringP(f.name, f.short, "", f.usage)
 	}
 	complete(cmd, "mode", config.ModeNames())
 	_ = cmd.RegisterFlagCompletionFunc("model", completeModels)
 }
 
-var settingFlags = []struct{ path, name, usage string }{
-	{"model", "model", "use this model: PROVIDER/NAME, such as openai/gpt-5.2 or ollama/qwen3 (see: belay models)"},
-	{"mode", "mode", "which calls may run without approval: " + strings.Join(config.ModeNames(), ", ")},
-	{"limits.steps", "max-steps", "end the turn after this many model calls"},
-	{"budget.turn_cost", "budget", "end the turn when it has cost this many dollars"},
-	{"instructions", "system", "use these instructions instead of the configured ones"},
+var settingFlags = []struct{ path, name, short, usage string }{
+	{"model", "model", "m", "use this model: PROVIDER/NAME, such as openai/gpt-5.2 or ollama/qwen3 (see: belay models)"},
+	{"mode", "mode", "", "which calls may run without approval: " + strings.Join(config.ModeNames(), ", ")},
+	{"limits.steps", "max-steps", "", "end the turn after this many model calls"},
+	{"budget.turn_cost", "budget", "", "end the turn when it has cost this many dollars"},
+	{"instructions", "system", "", "use these instructions instead of the configured ones"},
 }
 
 func complete(cmd *cobra.Command, flag string, words []string) {
@@ -106,7 +130,7 @@ func (a *app) overruled(cmd *cobra.Command, o *runOptions) (*config.Loaded, erro
 		return nil, err
 	}
 	for _, f := range settingFlags {
-		if settings.Server != "" && f.path == "model" && slices.Contains(onServers, cmd.Name()) {
+		if settings.Server != "" && f.path == "model" && (slices.Contains(onServers, cmd.Name()) || !cmd.HasParent()) {
 			continue // the server knows its models
 		}
 		if cmd.Flags().Changed(f.name) {
@@ -119,7 +143,10 @@ func (a *app) overruled(cmd *cobra.Command, o *runOptions) (*config.Loaded, erro
 }
 
 func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) error {
-	task, err := a.task(o, args)
+	if err := o.settle(); err != nil {
+		return err
+	}
+	task, err := a.task(cmd.Context(), o, args)
 	if err != nil {
 		return err
 	}
@@ -135,32 +162,6 @@ func (a *app) run(cmd *cobra.Command, o *runOptions, args []string) error {
 		a.tellHint(w, task)
 		return a.chooseTurn(ctx, w, o, task)
 	})
-}
-
-// task returns the user's task, or "" to resume a turn.
-func (a *app) task(o *runOptions, args []string) (string, error) {
-	switch {
-	case len(args) == 0 && (o.goOn || o.session != ""):
-		return "", nil
-	case len(args) == 0:
-		return "", &exitError{
-			code: exitUsage, err: errors.New("there is no task: give it in quotes, or - to read it from standard input"),
-			hint: `such as: belay run "tidy the changelog"`,
-		}
-	case args[0] != "-":
-		if strings.TrimSpace(args[0]) == "" {
-			return "", usage("the task is empty")
-		}
-		return args[0], nil
-	}
-	text, err := io.ReadAll(a.in)
-	if err != nil {
-		return "", fmt.Errorf("read the task: %w", err)
-	}
-	if strings.TrimSpace(string(text)) == "" {
-		return "", usage("the task is empty: standard input had nothing to read")
-	}
-	return string(text), nil
 }
 
 // chooseTurn starts or resumes a turn in the chosen session, or in a new one.
@@ -271,6 +272,7 @@ func (a *app) atWork(ctx context.Context, settings *config.Loaded, o *runOptions
 	if err != nil {
 		return err
 	}
+	late.asker = terminalAsker{p}
 	late.Approver = p.order.Approver(toolbox.Answering(who(), terminalAsker{p}, approver{p, w.advise}))
 	defer func() {
 		if closing := w.Close(); closing != nil && err == nil {
@@ -370,16 +372,19 @@ func (a *app) follow(stream iter.Seq2[belay.Event, error], p *printer, o *runOpt
 		if event.End != nil && event.Depth == 0 {
 			end.Turn, end.session, end.took = event.End, event.Session, event.Time.Sub(began)
 		}
-		if err := a.show(&event, p, o.json); err != nil {
+		if err := a.show(&event, p, o); err != nil {
 			return end, fmt.Errorf("the output was closed, so the turn was ended: %w", err)
 		}
 	}
 	return end, nil
 }
 
-func (a *app) show(event *belay.Event, p *printer, asJSON bool) error {
-	if asJSON {
+func (a *app) show(event *belay.Event, p *printer, o *runOptions) error {
+	switch {
+	case o.json, o.format == "json" && event.Kind == belay.EventTurnEnd && event.Depth == 0:
 		return a.printJSON(event)
+	case o.format == "json":
+		return nil
 	}
 	p.tell(event)
 	return p.failed()
@@ -482,7 +487,11 @@ func (a *app) afterwards(end *ended) []string {
 		var lines []string
 		asked := slices.DeleteFunc(slices.Clone(end.Waits), func(q belay.Question) bool { return q.Wait != "" })
 		for _, q := range asked {
-			lines = append(lines, fmt.Sprintf("  %s  %s %s", q.ID, q.Tool, short(about(q.Input), 60)))
+			what := about(q.Input)
+			if q.By == belay.AskedByTool {
+				what = oneLine(q.Reason)
+			}
+			lines = append(lines, fmt.Sprintf("  %s  %s %s", q.ID, q.Tool, short(what, 60)))
 		}
 		lines = append(lines, a.toDecide(asked)...)
 		if end.remote { // a worker continues the turn after the last decision

@@ -184,8 +184,19 @@ func (a *app) tellServing(o *serveOptions, settings *config.Loaded, tokens *serv
 			return err
 		}
 		a.remarkf("%s", a.onErr.dim("your token is in "+tokens.LocalFile()))
+		if !o.mcpOnly {
+			a.remarkf("%s", a.onErr.dim(consoleHint(o, addr)))
+		}
 	}
 	return nil
+}
+
+// consoleHint says how to open the console in a browser.
+func consoleHint(o *serveOptions, addr net.Addr) string {
+	if o.listen == "" {
+		return "`belay console` opens the console in a browser"
+	}
+	return fmt.Sprintf("`belay --server http://%s console` opens the console in a browser", addr)
 }
 
 // openTokens opens the tokens of the user.

@@ -124,6 +124,9 @@ func (a *app) checkServerFlag(cmd *cobra.Command) error {
 	}
 	path := strings.TrimPrefix(cmd.CommandPath(), "belay ")
 	name, _, _ := strings.Cut(path, " ")
+	if name == "belay" { // belay alone is chat or run
+		name = "run"
+	}
 	switch {
 	case cmd.Flags().Changed("store"):
 		return usage("--server and --store exclude each other: give one of them")

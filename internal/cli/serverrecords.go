@@ -165,7 +165,7 @@ func (r *serverRecords) Delete(ctx context.Context, session string) error {
 
 func (r *serverRecords) Approvals(ctx context.Context, filter belay.ApprovalFilter) iter.Seq2[belay.Approval, error] {
 	return func(yield func(belay.Approval, error) bool) {
-		in := api.ListApprovals{Session: filter.Session, All: true, Undecided: filter.Pending, Limit: approvalsPage}
+		in := api.ListApprovals{Session: filter.Session, All: true, Undecided: filter.Pending, After: filter.After, Limit: approvalsPage}
 		count := 0
 		for {
 			page, err := r.c.ListApprovals(ctx, in)

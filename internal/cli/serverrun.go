@@ -56,6 +56,7 @@ func (a *app) runAtServer(cmd *cobra.Command, settings *config.Loaded, o *runOpt
 		}
 		var flag string
 		s.model, flag = serverModel(o)
+		s.agent = o.agent
 		s.fresh = !o.goOn && o.session == ""
 		p := newPrinter(a)
 		if a.inTerminal && a.errTerminal {

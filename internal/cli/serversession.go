@@ -20,7 +20,8 @@ import (
 type serverSession struct {
 	c     *serverClient
 	id    string
-	model string // for the turns of this command; empty: the session's own
+	agent string // the declared agent for the turns of this command; empty: the session's own
+	model string // likewise
 	fresh bool   // this command has created the session for one turn
 	// approver asks the person at the terminal. It is nil if there is none.
 	approver belay.Approver
@@ -152,7 +153,7 @@ func (s *serverSession) Run(ctx context.Context, text string, _ ...belay.Part) i
 			yield(belay.Event{}, err)
 			return
 		}
-		started, err := s.c.StartTurn(ctx, api.StartTurn{Session: s.id, Text: text, Model: s.model})
+		started, err := s.c.StartTurn(ctx, api.StartTurn{Session: s.id, Text: text, Agent: s.agent, Model: s.model})
 		if p, rejected := errors.AsType[*api.Problem](err); rejected && p.Status < http.StatusInternalServerError && s.fresh { // otherwise the turn may be stored
 			_ = s.c.DeleteSession(ctx, s.id) // ignore errors: the token may lack the role, and an empty session does no harm
 		}

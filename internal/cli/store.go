@@ -22,15 +22,16 @@ import (
 func (a *app) storeCommand() *cobra.Command {
 	store := parent(&cobra.Command{
 		Use:   "store",
-		Short: "Migrate, check, export, prune and vacuum the store of sessions",
+		Short: "Migrate, check, export, back up, prune and vacuum the store of sessions",
 		Long: `The store is one SQLite file, .belay/belay.db in the project unless the settings say otherwise. For several machines it is a
 PostgreSQL database: store: postgres://… in the user's settings, --store, or BELAY_STORE.`,
 		Example: `  belay store check
   belay store export 20261115-k3f9x > session.jsonl
+  belay store backup ~/backups/belay.db
   belay store prune --older-than 90d --keep 20
   belay --store postgres://belay@db.example/belay store migrate`,
 	})
-	store.AddCommand(a.storeMigrate(), a.storeCheck(), a.storeExport(), a.storePrune(), a.storeVacuum())
+	store.AddCommand(a.storeMigrate(), a.storeCheck(), a.storeExport(), a.storeBackup(), a.storePrune(), a.storeVacuum())
 	return store
 }
 

@@ -2,13 +2,17 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 
 	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/store/postgres"
+	"github.com/belay-run/belay/store/sqlite"
 	"github.com/spf13/cobra"
 )
 
@@ -68,6 +72,39 @@ it once before the workers of a new version start. Workers of the old version ke
 			}
 			_, err = fmt.Fprintln(a.out, line)
 			return err
+		},
+	}
+}
+
+func (a *app) storeBackup() *cobra.Command {
+	return &cobra.Command{
+		Use:   "backup FILE",
+		Short: "Copy the store to a new file while it is in use",
+		Long: `Copies the store, as it is at one moment, to a new file that only you can read. Other processes can work meanwhile. To restore
+the copy, end all programs that use the store, and put the copy in the place of the file. Remove the files beside it whose
+names end with -wal and -shm. For a database, use pg_dump.`,
+		Example: "  belay store backup ~/backups/belay-$(date +%F).db",
+		Args:    arguments(1, 1, "name the new file"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.look(cmd.Context(), func(store assembly.Store) error {
+				file, ok := store.(*sqlite.Store)
+				if !ok {
+					return usage("the store is a database: use pg_dump to back it up")
+				}
+				err := file.Backup(cmd.Context(), args[0])
+				if errors.Is(err, fs.ErrExist) {
+					return usage("%s exists already: name a new file", args[0])
+				}
+				if err != nil {
+					return err
+				}
+				info, err := os.Stat(args[0])
+				if err != nil {
+					return fmt.Errorf("the copy: %w", err)
+				}
+				_, err = fmt.Fprintf(a.out, "%s: %s\n", args[0], bytesOf(info.Size()))
+				return err
+			})
 		},
 	}
 }

@@ -115,12 +115,15 @@ func (a *app) trustable(s *config.Loaded, args []string, strict bool) (*space.Sp
 }
 
 // otherPlace returns the directory of another agent that the arguments mean, or nil. Without
-// arguments, it is the only such directory of a project that has no .belay.
+// arguments, it is the only such directory of a project whose .belay has nothing to trust.
 func otherPlace(s *config.Loaded, args []string) *assembly.HookPlace {
 	if len(args) == 1 {
 		return assembly.FindHookPlace(s, args[0])
 	}
-	if _, err := os.Stat(assembly.ProjectPlace(s)); err == nil {
+	if own, _ := space.Load(assembly.ProjectPlace(s), hook.OriginProject); len(own.Changes(nil)) > 0 { // ignore mistakes: the caller reports them
+		return nil
+	}
+	if r, err := assembly.OpenTrust(s).Lookup(assembly.RealDir(assembly.ProjectPlace(s))); err != nil || r != nil {
 		return nil
 	}
 	var here []*assembly.HookPlace

@@ -351,7 +351,7 @@ which they were submitted.`,
 }
 
 func (a *app) submit(ctx context.Context, o *submitOptions, args []string) (err error) {
-	task, err := a.task(&runOptions{}, args)
+	task, err := a.task(ctx, &runOptions{}, args)
 	if err != nil {
 		return err
 	}

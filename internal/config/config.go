@@ -47,6 +47,7 @@ type Config struct {
 	Memory    Memory    `json:"memory"`
 	Hooks     Hooks     `json:"hooks"`
 	Skills    Skills    `json:"skills"`
+	Web       Web       `json:"web"`
 	// OtherAgents says which files of other coding agents are used.
 	OtherAgents OtherAgents `json:"other_agents"`
 	Serve       Serve       `json:"serve"`
@@ -108,6 +109,16 @@ type Skills struct {
 	// EnforceAllowedTools makes the field allowed-tools of an active skill a limit, for all
 	// agents.
 	EnforceAllowedTools bool `json:"enforce_allowed_tools"`
+}
+
+// Web has the settings of the search engine for the tool web_search.
+type Web struct {
+	// Search is searxng or brave. Empty means that the agent has no tool web_search.
+	Search string `json:"search"`
+	// URL is the address of the search engine. It is required for searxng.
+	URL string `json:"url"`
+	// KeyEnv is the variable with the key of the search engine.
+	KeyEnv string `json:"key_env"`
 }
 
 // OtherAgents has settings for files that were written for other coding agents, such as
@@ -221,6 +232,9 @@ func fields() []field {
 		{path: "skills.enforce_allowed_tools", value: func(c *Config) any { return &c.Skills.EnforceAllowedTools }, looser: func(project, user *Config) bool {
 			return user.Skills.EnforceAllowedTools && !project.Skills.EnforceAllowedTools
 		}},
+		{path: "web.search", value: func(c *Config) any { return &c.Web.Search }, check: func(c *Config) error { return oneOf(c.Web.Search, []string{"searxng", "brave"}) }, private: whoIsAsked},
+		{path: "web.url", value: func(c *Config) any { return &c.Web.URL }, check: func(c *Config) error { return checkServer(c.Web.URL) }, private: whoIsAsked},
+		{path: "web.key_env", value: func(c *Config) any { return &c.Web.KeyEnv }, private: whoIsAsked},
 		{path: "other_agents.ignore", value: func(c *Config) any { return &c.OtherAgents.Ignore }, check: func(c *Config) error { return checkOtherAgents(c.OtherAgents.Ignore) }, private: "which files of other agents are used"},
 		{path: "other_agents.strict", value: func(c *Config) any { return &c.OtherAgents.Strict }, looser: func(project, user *Config) bool {
 			return user.OtherAgents.Strict && !project.OtherAgents.Strict
@@ -247,6 +261,7 @@ func fields() []field {
 const (
 	howServed   = "how the server is reached"
 	whichServer = "which server gets your messages and your token"
+	whoIsAsked  = "which search engine gets your questions and your key"
 )
 
 // checkOtherAgents returns an error if a word is not a kind of files of other agents.

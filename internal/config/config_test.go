@@ -96,6 +96,7 @@ network: {private_hosts: [mcp.example.com], proxy: true}
 memory: {mode: propose, file: ~/memory.db}
 skills: {enforce_allowed_tools: true}
 other_agents: {ignore: [hooks, mcp], strict: true}
+web: {search: brave, url: "https://search.example.com", key_env: SEARCH_KEY}
 serve: {listen: "0.0.0.0:80", hosts: [belay.example.com], url: "https://belay.example.com", workers: 0, trust_proxy: true, max_body: 2MB, connections: 9, rate: 7, streams: 5}
 server: https://belay.example.com
 token_file: ~/token
@@ -149,6 +150,7 @@ providers:
 		Network:     config.Network{PrivateHosts: []string{"mcp.example.com"}, Proxy: true},
 		Memory:      config.Memory{Mode: "propose", File: filepath.Join(home, "memory.db")},
 		Skills:      config.Skills{EnforceAllowedTools: true},
+		Web:         config.Web{Search: "brave", URL: "https://search.example.com", KeyEnv: "SEARCH_KEY"},
 		OtherAgents: config.OtherAgents{Ignore: []string{"hooks", "mcp"}, Strict: true},
 		Serve:       config.Serve{Listen: "0.0.0.0:80", Hosts: []string{"belay.example.com"}, URL: "https://belay.example.com", TrustProxy: true, MaxBody: 2_000_000, Connections: 9, Rate: 7, Streams: 5},
 		Server:      "https://belay.example.com", TokenFile: filepath.Join(home, "token"),
@@ -387,7 +389,7 @@ func TestTemplate(t *testing.T) {
 }
 
 // forUsers are settings that a project's file must not have.
-var forUsers = []string{"other_agents.ignore", "hooks.disable", "hooks.allow_commands", "hooks.webhook_allowlist", "permit.relax", "permit.roots", "permit.tools", "sandbox.write", "sandbox.memory", "sandbox.processes", "sandbox.cpu_time", "network.private_hosts", "network.proxy", "memory.file", "providers", "serve.listen", "serve.hosts", "serve.url", "channels", "serve.workers", "serve.trust_proxy", "serve.max_body", "serve.connections", "serve.rate", "serve.streams", "server", "token_file"}
+var forUsers = []string{"web.search", "web.url", "web.key_env", "other_agents.ignore", "hooks.disable", "hooks.allow_commands", "hooks.webhook_allowlist", "permit.relax", "permit.roots", "permit.tools", "sandbox.write", "sandbox.memory", "sandbox.processes", "sandbox.cpu_time", "network.private_hosts", "network.proxy", "memory.file", "providers", "serve.listen", "serve.hosts", "serve.url", "channels", "serve.workers", "serve.trust_proxy", "serve.max_body", "serve.connections", "serve.rate", "serve.streams", "server", "token_file"}
 
 // The rules and guards of the user's file and of the project's file apply together.
 func TestRulesAddUp(t *testing.T) {

@@ -181,6 +181,9 @@ func (l *Loaded) KeyVariables() []string {
 			}
 		}
 	}
+	if l.Web.KeyEnv != "" {
+		names = append(names, l.Web.KeyEnv)
+	}
 	return append(names, l.secretVariables()...)
 }
 

@@ -68,6 +68,9 @@ const template = `# Settings of this project for belay. Every line is optional; 
 # skills:
 #   enforce_allowed_tools: false # true: while a skill is active, only its allowed-tools may run
 
+# The agent can read web pages with the tool web_fetch. The tool web_search needs a search engine. These settings work only in
+# the user's own file, or as variables: web.search (searxng or brave), web.url (its address) and web.key_env (the variable with its key).
+
 # other_agents:                # files that were written for other coding agents, such as .claude and AGENTS.md
 #   strict: false              # true: when one of their gates fails, it denies. Otherwise the agent's own rule applies: mostly, continue
 # other_agents.ignore (which of these files have no effect: agents, commands, hooks, instructions, mcp, permissions, plugins,

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/dialect"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/internal/phasejson"
@@ -99,10 +100,23 @@ func generate(root string) (map[string][]byte, error) {
 	}
 	for region, content := range map[string]string{"phases": phaseTable(), "fields": fieldTables()} {
 		if page, err = replaceRegion(page, region, content); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("docs/hooks.md: %w", err)
 		}
 	}
 	files["docs/hooks.md"] = page
+	for vendor, name := range map[dialect.Vendor]string{dialect.ClaudeCode: "claude-code", dialect.Codex: "codex", dialect.GeminiCLI: "gemini-cli"} {
+		name = "docs/agents-" + name + ".md"
+		page, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
+		if err != nil {
+			return nil, err
+		}
+		for region, content := range map[string]string{"events": eventTable(vendor), "tools": toolTable(vendor)} {
+			if page, err = replaceRegion(page, region, content); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		files[name] = page
+	}
 	for _, p := range belay.Phases() {
 		schema, err := phasejson.Describe(p.Name())
 		if err != nil {
@@ -121,7 +135,7 @@ func replaceRegion(page []byte, region, content string) ([]byte, error) {
 	head, rest, ok := bytes.Cut(page, begin)
 	_, tail, ok2 := bytes.Cut(rest, end)
 	if !ok || !ok2 {
-		return nil, fmt.Errorf("docs/hooks.md: the markers of region %q are gone", region)
+		return nil, fmt.Errorf("the markers of region %q are gone", region)
 	}
 	return bytes.Join([][]byte{head, begin, []byte(content), end, tail}, nil), nil
 }

@@ -68,20 +68,27 @@ func (p *Project) Approval(ctx context.Context, store belay.ListStore, approval 
 	return out, nil
 }
 
-// ApprovalsInOrder returns approvals in the order of the store. It sorts the approvals of
-// one turn by the order of their calls. The store has them in random order, because Belay
-// checks the calls of one message at the same time.
+// ApprovalsInOrder returns approvals in the order of the store, and those of one turn in the
+// order of their calls, see [OrderApprovals].
 func ApprovalsInOrder(ctx context.Context, store ApprovalReader, filter belay.ApprovalFilter) ([]belay.Approval, error) {
 	var all []belay.Approval
-	type turn struct{ session, turn string }
-	at := make(map[turn][]int)
 	for approval, err := range store.Approvals(ctx, filter) {
 		if err != nil {
 			return nil, err
 		}
-		key := turn{approval.Session, approval.Turn}
-		at[key] = append(at[key], len(all))
 		all = append(all, approval)
+	}
+	return all, OrderApprovals(ctx, store, all)
+}
+
+// OrderApprovals sorts the approvals of each turn by the order of their calls. The store has
+// them in random order, because Belay checks the calls of one message at the same time.
+func OrderApprovals(ctx context.Context, store ApprovalReader, all []belay.Approval) error {
+	type turn struct{ session, turn string }
+	at := make(map[turn][]int)
+	for i := range all {
+		key := turn{all[i].Session, all[i].Turn}
+		at[key] = append(at[key], i)
 	}
 	for key, places := range at {
 		if len(places) < 2 {
@@ -90,7 +97,7 @@ func ApprovalsInOrder(ctx context.Context, store ApprovalReader, filter belay.Ap
 		order := make(map[string]int)
 		for m, err := range store.Read(ctx, key.session, 0) {
 			if err != nil {
-				return nil, err
+				return err
 			}
 			for _, c := range m.Calls() {
 				if m.Turn == key.turn {
@@ -107,7 +114,7 @@ func ApprovalsInOrder(ctx context.Context, store ApprovalReader, filter belay.Ap
 			all[place] = of[i]
 		}
 	}
-	return all, nil
+	return nil
 }
 
 // InputOf finds the input of the call that an approval is about. It reads the transcript from

@@ -16,8 +16,9 @@ type Token struct {
 }
 
 // Tokens returns the tokens of a text in order. A token is a slash and a name. The name
-// begins with an ASCII letter, and letters, digits, _ and - may follow. A colon may stand
-// between two of these, such as in /git:push. Before and after a token is a space, or the start or end of the text. A space is a character for which
+// begins with an ASCII letter, and letters, digits, _ and - may follow, and a colon between two
+// of them, as in server:prompt. Before and after a
+// token is a space, or the start or end of the text. A space is a character for which
 // unicode.IsSpace is true. If there are no tokens, Tokens allocates nothing.
 func Tokens(text string) []Token {
 	var tokens []Token
@@ -105,6 +106,21 @@ func Replace(text string, tokens []Token, with func(Token) string) string {
 	}
 	b.WriteString(text[at:])
 	return b.String()
+}
+
+// Behind returns the text behind each name of a text, up to the end of the text. The names must
+// be in the order of their tokens; other tokens are skipped.
+func Behind(text string, names []string) []string {
+	behind := make([]string, len(names))
+	text = strings.TrimRightFunc(text, unicode.IsSpace)
+	at := 0
+	for _, token := range Tokens(text) {
+		if at < len(names) && token.Name == names[at] {
+			behind[at] = strings.TrimLeftFunc(text[token.End:], unicode.IsSpace)
+			at++
+		}
+	}
+	return behind
 }
 
 func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }

@@ -241,7 +241,7 @@ type entry struct {
 	kind, command, shell, condition, status string
 	args                                    []string
 	timeout                                 time.Duration
-	async                                   bool
+	async, closed                           bool
 	line                                    int
 }
 
@@ -288,6 +288,12 @@ func (r *reader) key(event dialect.Event, e *entry, f frontmatter.Field) {
 		e.shell = f.Value.Text
 	case "async":
 		e.async = e.async || f.Value.Text == "true"
+	case "onFailure":
+		switch e.closed = f.Value.Text != "continue" && f.Value.Text != "allow"; {
+		case f.Value.Text == "block":
+		case e.closed:
+			r.note(f.Line, true, "onFailure: Belay does not know %q: if the hook fails, it blocks", f.Value.Text)
+		}
 	case "asyncRewake":
 		if f.Value.Text == "true" {
 			e.async = true
@@ -331,7 +337,7 @@ func (r *reader) add(event dialect.Event, m *matcher, e *entry) {
 	if err != nil {
 		r.note(e.line, true, "if: %v: Belay runs the hook for everything that its matcher matches", err)
 	}
-	key := fmt.Sprintf("%s %q %t", event.Name, argv, e.async)
+	key := fmt.Sprintf("%s %q %t %t", event.Name, argv, e.async, e.closed)
 	if first := r.same[key]; first != nil {
 		first.when.add(m, rule)
 		first.decl.Options.Timeout = max(first.decl.Options.Timeout, e.timeout)
@@ -347,15 +353,15 @@ func (r *reader) add(event dialect.Event, m *matcher, e *entry) {
 		Dir: r.opts.Project, Kind: hook.HandlerCommand, Argv: argv, Scripts: scripts, Protocol: p,
 		Options: hook.Options{Description: described(e, argv), Timeout: e.timeout, Match: hook.Match{When: p.when}, Concurrent: true},
 	}
-	r.limits(event, p)
+	r.limits(event, p, e.closed)
 	r.same[key] = p
 	r.out.Hooks = append(r.out.Hooks, p.decl)
 }
 
 // limits sets how a hook runs at its phase.
-func (r *reader) limits(event dialect.Event, p *proto) {
+func (r *reader) limits(event dialect.Event, p *proto, closed bool) {
 	o := &p.decl.Options
-	if !r.opts.Strict {
+	if !r.opts.Strict && !closed {
 		o.Failure = hook.Open // the rule of all vendors: after a failure, continue
 	}
 	switch event.Kind {

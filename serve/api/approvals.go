@@ -109,6 +109,11 @@ type ApprovalList struct {
 	Next      string     `json:"next,omitempty" jsonschema:"with all: pass it as after to get the next page; absent on the last page"`
 }
 
+// ApprovalCount is the result of countApprovals.
+type ApprovalCount struct {
+	Waiting int `json:"waiting" jsonschema:"how many approvals and questions wait"`
+}
+
 // The values of [DecideApproval.Scope].
 const (
 	ScopeOnce    = "once"

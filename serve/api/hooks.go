@@ -157,7 +157,7 @@ type TrustChange struct {
 	Change string `json:"change" jsonschema:"added, changed or removed"`
 	// Diff is a unified diff. It is empty if the texts are unknown: the file is not text or is
 	// too long, so only its hash was stored.
-	Diff string `json:"diff,omitempty" jsonschema:"a unified diff; absent if the file is not text or is too long"`
+	Diff string `json:"diff,omitempty" jsonschema:"a unified diff, for tokens with the role admin; absent if the file is not text or is too long"`
 }
 
 // TrustList lists the trusted directories.

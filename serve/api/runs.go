@@ -23,6 +23,8 @@ type ListRuns struct {
 // RunList is a list of hook runs.
 type RunList struct {
 	Runs []hook.Run `json:"runs"`
+	// Partial says that only the newest 20,000 records were searched.
+	Partial bool `json:"partial,omitempty" jsonschema:"only the newest 20,000 records were searched: ask for a session, a hook or a time to find older ones"`
 }
 
 // EventPosition is the first event of runEvents. It has only an id: where to continue.

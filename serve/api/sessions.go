@@ -104,6 +104,34 @@ type ListMessages struct {
 	Newest  bool   `json:"newest,omitempty" in:"query" jsonschema:"the newest messages first"`
 	Before  int64  `json:"before,omitempty" in:"query" minimum:"0" jsonschema:"with newest: only messages with a lower number"`
 	Limit   int    `json:"limit" in:"query" minimum:"1" maximum:"500" default:"100" jsonschema:"the maximum number of messages"`
+	// NoMedia leaves out the bytes of images and files: see ReadMedia.
+	NoMedia bool `json:"no_media,omitempty" in:"query" jsonschema:"leave out the bytes of images and files: readMedia returns them"`
+}
+
+// ReadMedia is the input of readMedia.
+type ReadMedia struct {
+	Session string `json:"session" in:"path" required:"true" jsonschema:"the id of the session"`
+	Message int64  `json:"message" in:"path" required:"true" minimum:"1" jsonschema:"the number of the message"`
+	// Media is the index in MediaOf.
+	Media int `json:"media" in:"path" required:"true" minimum:"0" jsonschema:"which image or file of the message, counted from 0: first those of the message itself, then those of its results"`
+}
+
+// MediaOf returns the images and files of a message: those of its parts, then those of its
+// results.
+func MediaOf(m *belay.Message) []*belay.Media {
+	var own, results []*belay.Media
+	for i := range m.Parts {
+		p := &m.Parts[i]
+		if p.Media != nil {
+			own = append(own, p.Media)
+		}
+		if p.Result != nil {
+			for j := range p.Result.Media {
+				results = append(results, &p.Result.Media[j])
+			}
+		}
+	}
+	return append(own, results...)
 }
 
 // MessageList is a page of messages.

@@ -20,6 +20,9 @@ type StartTurn struct {
 	Agent   string `json:"agent,omitempty" jsonschema:"the declared agent that runs the turn; by default the agent of the session, and first the one that the settings describe"`
 	Model   string `json:"model,omitempty" jsonschema:"the model that answers, as PROVIDER/NAME; by default the agent's own"`
 	Wait    string `json:"wait" enum:"none,end" default:"none" jsonschema:"none: answer when the message is stored. end: answer when the turn has ended or is parked"`
+	// Key is the header Idempotency-Key. Requests with the same key and content run one turn. With
+	// a key, package client sends the request again if its answer is lost.
+	Key string `json:"-"`
 }
 
 // File is an image or a file of a message.

@@ -14,21 +14,33 @@ import (
 	"github.com/a-h/templ"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/serve/api"
 )
 
-// inboxView is what the inbox shows besides the queue.
+// inboxView is what the inbox shows.
 type inboxView struct {
-	Selected string        // the id of the approval
-	Approval *api.Approval // nil if nothing waits
+	Pending  []api.Approval // what waits, the oldest first
+	Selected string         // the id of the approval
+	Approval *api.Approval  // nil if nothing waits
+	// Gates explains what the hooks at tool.pre said about the call, in their order, and which of
+	// them were not asked. It is nil if that is unknown.
+	Gates *api.Explanation
 }
+
+// mostPending is how many waiting approvals the inbox shows.
+const mostPending = 200
 
 // inbox shows the queue and one approval: the one of the address, or the oldest.
 func inbox(ctx context.Context, v *visit) (templ.Component, error) {
-	b := inboxView{Selected: v.r.PathValue("approval")}
-	for i := range v.pending.Approvals {
+	list, err := v.ListApprovals(ctx, api.ListApprovals{Limit: mostPending})
+	if err != nil {
+		return nil, err
+	}
+	b := inboxView{Pending: list.Approvals, Selected: v.r.PathValue("approval")}
+	for i := range b.Pending {
 		if b.Selected == "" { // a call that its tool has parked has no id: nobody can decide it
-			b.Selected = v.pending.Approvals[i].ID
+			b.Selected = b.Pending[i].ID
 		}
 	}
 	if b.Selected == "" {
@@ -38,13 +50,64 @@ func inbox(ctx context.Context, v *visit) (templ.Component, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i := range v.pending.Approvals { // the list knows the question and the session's title
-		if a := &v.pending.Approvals[i]; a.ID == one.ID {
+	for i := range b.Pending { // the list knows the question and the session's title
+		if a := &b.Pending[i]; a.ID == one.ID {
 			one.Title, one.Message, one.Agent = cmp.Or(one.Title, a.Title), cmp.Or(one.Message, a.Message), cmp.Or(one.Agent, a.Agent)
 		}
 	}
 	b.Approval = &one
+	if b.Gates, err = v.gatesOf(ctx, &one); err != nil {
+		return nil, err
+	}
 	return inboxPage(v, b), nil
+}
+
+// gatesOf explains what the hooks at tool.pre said about the call of an approval. It returns nil
+// if the records do not say it, or if the token may not see it.
+func (v *visit) gatesOf(ctx context.Context, a *api.Approval) (*api.Explanation, error) {
+	if a.Advice == nil || a.Advice.SharedHooks || a.Question != "" {
+		return nil, nil //nolint:nilnil // unknown
+	}
+	if len(a.Advice.Hooks) > 0 {
+		x, err := v.ExplainRun(ctx, a.Session, a.Advice.Hooks[0].Run)
+		return &x, unlessRefused(err)
+	}
+	if len(v.self.Labels) > 0 {
+		return nil, nil //nolint:nilnil // a tenant sees no plan
+	}
+	list, err := v.PlanHooks(ctx, api.PlanHooks{Phase: belay.ToolPre.Name()})
+	var x api.Explanation
+	for i := range list.Plans {
+		for j := range list.Plans[i].Entries {
+			e := &list.Plans[i].Entries[j]
+			x.Entries = append(x.Entries, hook.Explained{Position: e.Position, ID: e.ID, Shadow: e.Shadow, Why: "it did not match this call"})
+		}
+	}
+	return &x, unlessRefused(err)
+}
+
+// unlessRefused returns an error, but not if the API refused the request: then the page is shown
+// without this part.
+func unlessRefused(err error) error {
+	if p, ok := errors.AsType[*api.Problem](err); ok && p.Status < http.StatusInternalServerError {
+		return nil
+	}
+	return err
+}
+
+// gatesLine says how many hooks were asked, and how many were not.
+func gatesLine(x *api.Explanation) string {
+	asked := 0
+	for i := range x.Entries {
+		if x.Entries[i].Asked {
+			asked++
+		}
+	}
+	line := plural(asked, "hook was asked", "hooks were asked")
+	if rest := len(x.Entries) - asked; rest > 0 {
+		line += ", " + plural(rest, "was not", "were not")
+	}
+	return line
 }
 
 // queuedPath returns the page of something that waits. A call that its tool has parked has no

@@ -47,7 +47,7 @@ var assets embed.FS
 
 // headers of every page. The browser runs and loads only what comes from this server.
 var headers = http.Header{
-	"Content-Security-Policy": {"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"},
+	"Content-Security-Policy": {"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"},
 	"Cache-Control":           {"no-store"},
 	"Referrer-Policy":         {"same-origin"},
 	"X-Content-Type-Options":  {"nosniff"},
@@ -92,6 +92,13 @@ func (c *Console) routes() {
 	c.act("POST /sessions/{session}/abort", abortTurn)
 	c.act("POST /sessions/{session}/fork", forkSession)
 	c.page("GET /sessions/{session}/runs/{run}", runPage)
+	c.mux.HandleFunc("GET /sessions/{session}/messages/{message}/media/{media}", func(w http.ResponseWriter, r *http.Request) {
+		if v := c.enter(w, r); v != nil {
+			if err := sendMedia(r.Context(), v); err != nil {
+				http.Error(w, sentence(v.problem(err).Detail), v.problem(err).Status)
+			}
+		}
+	})
 	c.page("GET /new", newPage)
 	c.page("GET /hooks", hooksPage)
 	c.page("GET /runs", runsPage)
@@ -126,7 +133,7 @@ type visit struct {
 	w       http.ResponseWriter
 	r       *http.Request
 	self    api.Self
-	pending api.ApprovalList // the approvals and questions that wait, the oldest first
+	waiting int // how many approvals and questions wait
 }
 
 // may reports whether the user's token has a role.
@@ -141,9 +148,6 @@ func (v *visit) may(role string) bool {
 
 // query returns a value of the address.
 func (v *visit) query(name string) string { return strings.TrimSpace(v.r.URL.Query().Get(name)) }
-
-// mostPending is how many waiting approvals a page reads.
-const mostPending = 200
 
 // enter finds the token of a request. Without one it sends the user to the login page, and
 // returns nil.
@@ -180,10 +184,12 @@ func (c *Console) page(pattern string, build func(context.Context, *visit) (temp
 			v.fail(err)
 			return
 		}
-		if v.pending, err = v.ListApprovals(ctx, api.ListApprovals{Limit: mostPending}); err != nil {
+		count, err := v.CountApprovals(ctx)
+		if err != nil {
 			v.fail(err)
 			return
 		}
+		v.waiting = count.Waiting
 		body, err := build(ctx, v)
 		if err != nil {
 			v.fail(err)

@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/a-h/templ"
 
@@ -28,15 +28,19 @@ type conversationView struct {
 	Earlier  int64 // the number before which there are more messages, or 0
 	Later    bool  // the page does not end with the newest message
 	Turns    api.TurnList
+	Address  turnAddress
 	Timeline *api.Timeline // of the selected turn; nil if there is none
-	Waterfall
+	waterfall
 
 	// Bar is the bar that the user chose, with its call or its explanation.
-	BarKey    string
 	Bar       *api.Span
 	Call      *belay.CallPart
 	CallIn    *belay.Message
 	Explained *api.Explanation
+	// Gates explain what the hooks at tool.pre said about the call. SharedGates says that some of
+	// them were about other calls of the same response.
+	Gates       []api.Explanation
+	SharedGates bool
 
 	Queue   api.Queue
 	results map[string]*belay.ResultPart // by call
@@ -53,28 +57,17 @@ func conversation(ctx context.Context, v *visit) (templ.Component, error) {
 	if b.Session, err = v.ReadSession(ctx, id); err != nil {
 		return nil, err
 	}
-	before, _ := strconv.ParseInt(v.query("before"), 10, 64) // 0: the newest
-	list, err := v.messages(ctx, id, before)
-	if err != nil {
-		return nil, err
-	}
-	b.Earlier, b.Later = list.Next, before > 0
-	b.results = make(map[string]*belay.ResultPart)
-	for _, m := range slices.Backward(list.Messages) {
-		b.Messages = append(b.Messages, m)
-		for j := range m.Parts {
-			if r := m.Parts[j].Result; r != nil {
-				b.results[m.Turn+" "+r.Call] = r
-			}
-		}
-	}
 	if b.Turns, err = v.ListTurns(ctx, api.ListTurns{Session: id, Limit: 20}); err != nil {
 		return nil, err
 	}
 	if b.Queue, err = v.ListQueue(ctx, id); err != nil {
 		return nil, err
 	}
-	turn := v.query("turn")
+	b.Address = turnAddress{Session: id, Turn: v.query("turn"), Bar: v.query("bar")}
+	b.Address.Before, _ = strconv.ParseInt(v.query("before"), 10, 64) // 0: the newest
+	b.Address.From, _ = time.ParseDuration(v.query("from"))           // 0: from the begin
+	b.Address.To, _ = time.ParseDuration(v.query("to"))               // 0: to the end
+	turn := b.Address.Turn
 	if turn == "" && len(b.Turns.Turns) > 0 {
 		turn = b.Turns.Turns[0].ID
 	}
@@ -83,32 +76,52 @@ func conversation(ctx context.Context, v *visit) (templ.Component, error) {
 		if err != nil {
 			return nil, err
 		}
-		b.Timeline, b.Waterfall = &timeline, draw(&timeline)
-		if err := b.choose(ctx, v, v.query("bar")); err != nil {
-			return nil, err
-		}
+		b.Timeline, b.waterfall = &timeline, draw(&timeline, b.Address.From, b.Address.To)
+	}
+	if err := b.readMessages(ctx, v); err != nil {
+		return nil, err
+	}
+	if err := b.choose(ctx, v); err != nil {
+		return nil, err
 	}
 	return conversationPage(v, &b), nil
 }
 
-// messages reads the messages before a number, the newest first. A page with many large images
-// is too large for a response: then it has fewer messages.
-func (v *visit) messages(ctx context.Context, session string, before int64) (list api.MessageList, err error) {
-	for limit := messagesPerPage; limit > 0; limit /= 10 {
-		list, err = v.ListMessages(ctx, api.ListMessages{Session: session, Newest: true, Before: before, Limit: limit})
-		if _, refused := errors.AsType[*api.Problem](err); err == nil || refused || ctx.Err() != nil {
-			break
+// readMessages reads the messages of the page. The address of an old turn shows the messages of
+// this turn.
+func (b *conversationView) readMessages(ctx context.Context, v *visit) error {
+	before := b.Address.Before
+	if before == 0 && b.Address.Turn != "" && b.Session.Last-b.Timeline.Turn.Last >= messagesPerPage {
+		before = b.Timeline.Turn.Last + 1
+	}
+	list, err := v.ListMessages(ctx, api.ListMessages{Session: b.Session.ID, Newest: true, Before: before, Limit: messagesPerPage, NoMedia: true})
+	if err != nil {
+		return err
+	}
+	b.Earlier, b.Later = list.Next, before > 0 && before <= b.Session.Last
+	b.results = make(map[string]*belay.ResultPart)
+	for _, m := range slices.Backward(list.Messages) {
+		b.Messages = append(b.Messages, m)
+		b.addResults(m)
+	}
+	return nil
+}
+
+// addResults keeps the results of a message for their calls.
+func (b *conversationView) addResults(m *belay.Message) {
+	for j := range m.Parts {
+		if r := m.Parts[j].Result; r != nil {
+			b.results[m.Turn+" "+r.Call] = r
 		}
 	}
-	return list, err
 }
 
 // choose finds what a bar of the waterfall stands for.
-func (b *conversationView) choose(ctx context.Context, v *visit, key string) error {
-	if key == "" {
+func (b *conversationView) choose(ctx context.Context, v *visit) error {
+	if b.Address.Bar == "" || b.Timeline == nil {
 		return nil
 	}
-	b.BarKey, b.Bar = key, find(b.Timeline, key)
+	b.Bar = find(b.Timeline, b.Address.Bar)
 	switch {
 	case b.Bar == nil:
 	case b.Bar.Run != "":
@@ -118,13 +131,60 @@ func (b *conversationView) choose(ctx context.Context, v *visit, key string) err
 		}
 		b.Explained = &x
 	case b.Bar.Call != "":
-		for _, m := range b.Messages {
-			for _, c := range m.Calls() {
-				if m.Turn == b.Timeline.Turn.ID && c.ID == b.Bar.Call && (m.Step == b.Bar.Step || b.Bar.Step == 0) {
-					b.Call, b.CallIn = c, m
-				}
+		if err := b.findCall(ctx, v); err != nil {
+			return err
+		}
+		return b.explainGates(ctx, v)
+	}
+	return nil
+}
+
+// findCall finds the call of the bar. The messages of the page may not have it, if the turn is
+// longer than a page.
+func (b *conversationView) findCall(ctx context.Context, v *visit) error {
+	turn := &b.Timeline.Turn
+	look := func(m *belay.Message) {
+		for _, c := range m.Calls() {
+			if m.Turn == turn.ID && c.ID == b.Bar.Call && (m.Step == b.Bar.Step || b.Bar.Step == 0) {
+				b.Call, b.CallIn = c, m
 			}
 		}
+	}
+	for _, m := range b.Messages {
+		look(m)
+	}
+	for after := turn.First - 1; b.Call == nil && after < turn.Last; {
+		list, err := v.ListMessages(ctx, api.ListMessages{Session: b.Session.ID, After: after, Limit: messagesPerPage, NoMedia: true})
+		if err != nil {
+			return err
+		}
+		for _, m := range list.Messages {
+			look(m)
+			b.addResults(m)
+		}
+		if after = list.Next; after == 0 {
+			break
+		}
+	}
+	return nil
+}
+
+// mostGates is how many dispatches of tool.pre the page explains.
+const mostGates = 10
+
+// explainGates explains what the hooks said about the call of the bar.
+func (b *conversationView) explainGates(ctx context.Context, v *visit) error {
+	if b.CallIn == nil {
+		return nil
+	}
+	var runs []string
+	runs, b.SharedGates = gatesOf(b.Timeline, b.CallIn.Step)
+	for _, run := range runs[:min(len(runs), mostGates)] {
+		x, err := v.ExplainRun(ctx, b.Session.ID, run)
+		if err != nil {
+			return err
+		}
+		b.Gates = append(b.Gates, x)
 	}
 	return nil
 }
@@ -169,7 +229,7 @@ func listed(words []string) string {
 
 // began says when a bar begins.
 func (b *conversationView) began() string {
-	if after := b.Bar.Begin.Sub(b.Timeline.Turn.Begin); after > 0 {
+	if after := b.Bar.Begin.Sub(b.Begin); after > 0 {
 		return short(after) + " after the turn began"
 	}
 	return "with the turn"
@@ -227,6 +287,15 @@ func isQuiet(m *belay.Message) bool {
 	return m.Kind == belay.KindReminder || m.Kind == belay.KindContext || m.Kind == belay.KindInjected || m.Kind == belay.KindCompaction
 }
 
+// callID returns the id of a call in the page. The call of the chosen bar may be there twice.
+func callID(m *belay.Message, c *belay.CallPart, chosen bool) string {
+	id := "call-" + strconv.FormatInt(m.Seq, 10) + "-" + c.ID
+	if chosen {
+		return "bar-" + id
+	}
+	return id
+}
+
 // callLine describes a call in one line.
 func callLine(c *belay.CallPart) string {
 	input := c.Input
@@ -271,21 +340,9 @@ func changed(r *belay.ResultPart) string {
 	return view.Diff
 }
 
-// imageURL returns the bytes of an image as an address, or "". An image at an address of its
-// own is not loaded: its server would learn who reads this page.
-func imageURL(m *belay.Media) string {
-	switch m.MIME {
-	case "image/png", "image/jpeg", "image/gif", "image/webp":
-		if len(m.Data) > 0 {
-			return "data:" + m.MIME + ";base64," + base64.StdEncoding.EncodeToString(m.Data)
-		}
-	}
-	return ""
-}
-
-// mediaName describes a file that the page does not show.
-func mediaName(m *belay.Media) string {
-	return strings.TrimSpace(cmp.Or(m.Name, m.URL, "a file") + " (" + m.MIME + ")")
+// gateWon reports whether a hook decided about the call.
+func (b *conversationView) gateWon() bool {
+	return slices.ContainsFunc(b.Gates, func(x api.Explanation) bool { return x.Won != "" })
 }
 
 // open reports whether the session has an open turn.
@@ -325,7 +382,7 @@ func sendMessage(ctx context.Context, v *visit) error {
 	if err != nil {
 		return err
 	}
-	in.Session = v.r.PathValue("session")
+	in.Session, in.Key = v.r.PathValue("session"), v.r.Header.Get("Idempotency-Key")
 	if _, err := v.StartTurn(ctx, in); err != nil {
 		return err
 	}
@@ -337,7 +394,7 @@ func sendMessage(ctx context.Context, v *visit) error {
 // message reads a message with its files from a form.
 func message(r *http.Request) (api.StartTurn, error) {
 	var in api.StartTurn
-	if err := r.ParseMultipartForm(mostForm); err != nil { //nolint:gosec // act limits the body
+	if err := r.ParseMultipartForm(mostForm); err != nil && !errors.Is(err, http.ErrNotMultipart) { //nolint:gosec // act limits the body
 		return in, fmt.Errorf("read the message: %w", err)
 	}
 	in.Text, in.Agent = strings.TrimSpace(r.FormValue("text")), r.FormValue("agent")

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -43,6 +44,8 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch path := r.URL.Path; {
 	case path == "/v1/self":
 		reply(w, f.self)
+	case path == "/v1/approval-count":
+		reply(w, api.ApprovalCount{})
 	case path == "/v1/approvals":
 		reply(w, api.ApprovalList{Approvals: []api.Approval{}})
 	case path == "/v1/events", path == "/v1/runs/events":
@@ -88,6 +91,13 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		missing(w)
 	}
+}
+
+// wasAsked reports whether the API got a request.
+func (f *fakeAPI) wasAsked(request string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Contains(f.asked, request)
 }
 
 // stream sends the runs of the test until the client leaves.
@@ -143,7 +153,8 @@ type visitor struct {
 	key     string
 }
 
-func open(t *testing.T, f *fakeAPI) *visitor {
+// listen serves the console over the data of a test, and returns its address.
+func (f *fakeAPI) listen(t *testing.T) string {
 	t.Helper()
 	if f.self.Name == "" {
 		f.self = api.Self{Name: "ann", Roles: []string{"admin"}}
@@ -154,8 +165,19 @@ func open(t *testing.T, f *fakeAPI) *visitor {
 	}
 	server := httptest.NewServer(c)
 	t.Cleanup(server.Close)
-	b := &visitor{t: t, url: server.URL}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/login", strings.NewReader(url.Values{"token": {"belay_secret"}}.Encode()))
+	return server.URL
+}
+
+// fakeWorld is a server over the data of a test, for a browser.
+func fakeWorld(t *testing.T, f *fakeAPI) *world {
+	t.Helper()
+	return &world{t: t, url: f.listen(t), secret: map[string]string{"admin": "belay_secret"}}
+}
+
+func open(t *testing.T, f *fakeAPI) *visitor {
+	t.Helper()
+	b := &visitor{t: t, url: f.listen(t)}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url+"/login", strings.NewReader(url.Values{"token": {"belay_secret"}}.Encode()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -363,10 +363,10 @@ func (b *browser) text(selector string) string {
 	return eval[string](b, fmt.Sprintf("document.querySelector(%s)?.innerText || ''", quote(selector)))
 }
 
-// waitText waits until an element has a text.
+// waitText waits until an element is visible and has a text.
 func (b *browser) waitText(selector, text string) {
 	b.t.Helper()
-	b.waitFor(fmt.Sprintf("(document.querySelector(%s)?.innerText || '').includes(%s)", quote(selector), quote(text)), selector+" has "+text)
+	b.waitFor(fmt.Sprintf("((e) => e?.checkVisibility() && e.innerText.includes(%s))(document.querySelector(%s))", quote(text), quote(selector)), selector+" shows "+text)
 }
 
 // waitFor waits until an expression is true.
@@ -379,7 +379,7 @@ func (b *browser) waitFor(expression, what string) {
 		if err == nil {
 			return
 		}
-		if ctx.Err() != nil || !strings.Contains(err.Error(), "context") { // another page has taken the place of this one
+		if text := err.Error(); ctx.Err() != nil || !strings.Contains(text, "context") && !strings.Contains(text, "navigated") { // another page has taken the place of this one
 			b.t.Fatalf("the page does not get there: %s: %v\n%s", what, err, b.text("body"))
 		}
 	}
@@ -393,10 +393,21 @@ func quote(text string) string {
 	return string(data)
 }
 
-// click clicks an element.
+// click clicks an element. A live change of the page may replace the element meanwhile: then it
+// was not clicked, and click tries again.
 func (b *browser) click(selector string) {
 	b.t.Helper()
-	b.run(chromedp.Click(chromedp.CSS(selector)))
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	for {
+		err := chromedp.Do(ctx, chromedp.Click(chromedp.CSS(selector)))
+		if err == nil {
+			return
+		}
+		if ctx.Err() != nil || !strings.Contains(err.Error(), "Could not find node") {
+			b.t.Fatalf("the browser: click %s: %v", selector, err)
+		}
+	}
 }
 
 // key presses a key. The browser makes the character from it, unless the page prevents that.
@@ -408,21 +419,6 @@ func (b *browser) key(key string) {
 	}
 	for _, params := range []input.DispatchKeyEventParams{{Type: input.DispatchKeyEventTypeKeyDown, Key: key, Text: key}, {Type: input.DispatchKeyEventTypeKeyUp, Key: key}} {
 		if _, err := chromedp.Call(b.ctx, input.DispatchKeyEvent, params); err != nil {
-			b.t.Fatal(err)
-		}
-	}
-}
-
-// picture takes a picture of the page in light and dark.
-func (b *browser) picture(dir, name string) {
-	b.t.Helper()
-	for _, scheme := range []string{"light", "dark"} {
-		b.scheme(scheme)
-		png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, name+"-"+scheme+".png"), png, 0o600)
-		}
-		if err != nil {
 			b.t.Fatal(err)
 		}
 	}

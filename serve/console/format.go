@@ -97,6 +97,8 @@ func span(d time.Duration) string {
 // short returns a short duration, such as 1.2 ms.
 func short(d time.Duration) string {
 	switch {
+	case d == 0:
+		return "0"
 	case d < time.Microsecond:
 		return strconv.FormatInt(d.Nanoseconds(), 10) + " ns"
 	case d < time.Millisecond:

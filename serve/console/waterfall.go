@@ -3,21 +3,27 @@ package console
 import (
 	"cmp"
 	"fmt"
-	"net/url"
 	"slices"
 	"strconv"
 	"time"
 
+	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/serve/api"
 )
 
-// Waterfall is the drawing of a turn: rows of bars on one axis of time.
-type Waterfall struct {
+// waterfall is the drawing of a turn: rows of bars on one axis of time.
+type waterfall struct {
 	Rows  []bar
 	Ticks []tick
-	Total time.Duration // of the part that is shown
-	Zoom  bool          // only a part is shown
+	Begin time.Time     // the axis counts from here
+	Total time.Duration // of the whole turn
+	// From and To are the part that is shown. Hidden is how many rows are outside of it.
+	From, To time.Duration
+	Hidden   int
 }
+
+// zoomed reports whether only a part is shown.
+func (w *waterfall) zoomed() bool { return w.From > 0 || w.To < w.Total }
 
 // bar is one row of a waterfall.
 type bar struct {
@@ -38,24 +44,38 @@ type tick struct{ X, Text string }
 // foldFrom is from how many hook runs without objection on a dispatch share one row.
 const foldFrom = 3
 
-// draw makes the waterfall of a turn.
-func draw(t *api.Timeline) Waterfall {
+// draw makes the waterfall of the part of a turn between two times after its begin. If to is not
+// after from, it draws the whole turn.
+func draw(t *api.Timeline, from, to time.Duration) waterfall {
 	if len(t.Spans) == 0 {
-		return Waterfall{}
+		return waterfall{}
 	}
-	begin, end := t.Spans[0].Begin, time.Time{}
+	w := waterfall{Begin: cmp.Or(t.Turn.Begin, t.Spans[0].Begin)}
+	var end time.Time
 	for i := range t.Spans {
 		s := &t.Spans[i]
-		if s.Begin.Before(begin) {
-			begin = s.Begin
+		if s.Begin.Before(w.Begin) {
+			w.Begin = s.Begin
 		}
 		end = later(end, cmp.Or(s.End, s.Begin))
 	}
 	if t.Turn.End.IsZero() && t.Turn.State == "running" {
 		end = later(end, time.Now())
 	}
-	return drawPart(t, begin, end)
+	w.Total = max(end.Sub(w.Begin), time.Microsecond)
+	w.From, w.To = max(from, 0), min(to, w.Total)
+	if w.To-w.From < leastPart {
+		w.From, w.To = 0, w.Total
+	}
+	w.addRows(t)
+	for i := range 3 { // more do not fit on a phone
+		w.Ticks = append(w.Ticks, tick{decimal(float64(i) * 50), short(w.From + (w.To-w.From)*time.Duration(i)/2)})
+	}
+	return w
 }
+
+// leastPart is the shortest part that is drawn.
+const leastPart = 10 * time.Microsecond
 
 // later returns the later of two times.
 func later(a, b time.Time) time.Time {
@@ -65,11 +85,11 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// drawPart draws the part of a turn between two times.
-func drawPart(t *api.Timeline, begin, end time.Time) Waterfall {
-	w := Waterfall{Total: max(end.Sub(begin), time.Microsecond)}
+// addRows draws the spans of the part.
+func (w *waterfall) addRows(t *api.Timeline) {
+	begin, end := w.Begin.Add(w.From), w.Begin.Add(w.To)
 	percent := func(at time.Time) float64 {
-		return min(max(float64(at.Sub(begin))/float64(w.Total)*100, 0), 100)
+		return min(max(float64(at.Sub(begin))/float64(w.To-w.From)*100, 0), 100)
 	}
 	quiet := make(map[string][]int) // by dispatch: the spans without objection
 	for i := range t.Spans {
@@ -90,9 +110,10 @@ func drawPart(t *api.Timeline, begin, end time.Time) Waterfall {
 			b.Folded, b.Label = len(same), plural(len(same), "hook", "hooks")+", no objection"
 		}
 		b.Span = s
-		stop := cmp.Or(s.End, end)
+		stop := cmp.Or(s.End, w.Begin.Add(w.Total))
 		if stop.Before(begin) || s.Begin.After(end) {
-			continue // outside of the part
+			w.Hidden++
+			continue
 		}
 		x := percent(s.Begin)
 		b.X, b.W = decimal(x), decimal(max(percent(stop)-x, 0.05))
@@ -105,10 +126,6 @@ func drawPart(t *api.Timeline, begin, end time.Time) Waterfall {
 		b.Class = "bar " + s.Kind + " " + s.Outcome
 		w.Rows = append(w.Rows, b)
 	}
-	for i := range 3 { // more do not fit on a phone
-		w.Ticks = append(w.Ticks, tick{decimal(float64(i) * 50), short(w.Total * time.Duration(i) / 2)})
-	}
-	return w
 }
 
 // isQuietRun reports whether a hook ran well and said nothing.
@@ -143,13 +160,26 @@ func find(t *api.Timeline, key string) *api.Span {
 	return &t.Spans[i]
 }
 
-// turnPath returns the address of a turn, and of a bar of it.
-func turnPath(session, turn, key string) string {
-	q := url.Values{"turn": {turn}}
-	if key != "" {
-		q.Set("bar", key)
+// gatesOf returns a run of each dispatch of tool.pre that was about a call: see askedHooks of
+// package inspect. shared says that the step has several calls, and that the records do not say
+// which call each dispatch was about.
+func gatesOf(t *api.Timeline, step int) (runs []string, shared bool) {
+	calls := 0
+	seen := make(map[string]bool)
+	for i := range t.Spans {
+		switch s := &t.Spans[i]; {
+		case s.Step != step:
+		case s.Kind == api.SpanTool:
+			calls++
+		case s.Phase == belay.ToolPre.Name() && !seen[s.Dispatch]:
+			seen[s.Dispatch] = true
+			runs = append(runs, s.Run)
+		}
 	}
-	return sessionPath(session) + "?" + q.Encode()
+	if calls == 1 && len(runs) > 0 {
+		return runs[len(runs)-1:], false // a turn that was resumed may have asked again
+	}
+	return runs, len(runs) > 1
 }
 
 // told adds to the label what people who do not see the bar need.

@@ -102,18 +102,27 @@ func (s *Store) inbox(filter belay.ApprovalFilter) []belay.Approval {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var found []*approval
+	after := s.approvals[filter.After]
 	for _, a := range s.approvals {
 		if (filter.ID == "" || a.ID == filter.ID) && (filter.Session == "" || a.Session == filter.Session) && (!filter.Pending || a.Decided == nil) {
 			found = append(found, a)
 		}
 	}
-	slices.SortFunc(found, func(a, b *approval) int { return cmp.Or(a.Asked.Compare(b.Asked), cmp.Compare(a.number, b.number)) })
+	slices.SortFunc(found, (*approval).compare)
+	if filter.After != "" {
+		found = slices.DeleteFunc(found, func(a *approval) bool { return after == nil || a.compare(after) <= 0 })
+	}
 	found = first(found, filter.Limit)
 	approvals := make([]belay.Approval, len(found))
 	for i, a := range found {
 		approvals[i] = a.copied()
 	}
 	return approvals
+}
+
+// compare compares the places of two approvals in a list.
+func (a *approval) compare(b *approval) int {
+	return cmp.Or(a.Asked.Compare(b.Asked), cmp.Compare(a.number, b.number))
 }
 
 // first returns the first elements of a list. A limit of 0 means all.

@@ -66,6 +66,16 @@ var inboxRules = []rule{
 		s.wantInbox(t, belay.ApprovalFilter{Limit: 3}, "d", "b", "a")
 		s.wantInbox(t, belay.ApprovalFilter{Limit: 9}, "d", "b", "a", "c")
 	}},
+	{"a listing of approvals continues after an approval", func(t testing.TB, s *subject) {
+		asked := s.questions(t)
+		s.wantInbox(t, belay.ApprovalFilter{After: "d"}, "b", "a", "c")
+		s.wantInbox(t, belay.ApprovalFilter{After: "b", Limit: 1}, "a")
+		s.wantInbox(t, belay.ApprovalFilter{After: "c"})
+		s.wantInbox(t, belay.ApprovalFilter{After: "nobody"})
+		s.wantInbox(t, belay.ApprovalFilter{After: "d", Session: "two"}, "c")
+		s.decide(t, decision(asked["b"], "ann"))
+		s.wantInbox(t, belay.ApprovalFilter{After: "b", Pending: true}, "a", "c") // the approval itself need not match
+	}},
 	{"an approval is listed if all parts of the filter match", func(t testing.TB, s *subject) {
 		asked := s.questions(t)
 		s.decide(t, decision(asked["d"], "ann"))

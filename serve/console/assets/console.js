@@ -39,7 +39,11 @@
   sessionStorage.removeItem("belay-tried");
   document.addEventListener("htmx:configRequest", (event) => {
     event.detail.headers["Belay-Key"] = localStorage.getItem(keyName) || "";
+    // A message that is sent again after a lost answer must not run twice.
+    if (event.detail.elt.id === "compose") event.detail.headers["Idempotency-Key"] = messageKey ||= [...crypto.getRandomValues(new Uint8Array(16))].join("-");
   });
+  let messageKey = "";
+  for (const kind of ["input", "change", "belay:sent"]) document.addEventListener(kind, () => { messageKey = ""; });
 
   // Notices. A notice stays when the next page takes the place of this one.
   let said = "";
@@ -61,8 +65,14 @@
     place.textContent = "The server does not answer. It is unknown whether your request arrived: look before you try again.";
   });
 
-  // When the choices that are on the page appeared.
-  let shownAt = Date.now();
+  // Which approval is on the page, and since when.
+  let shown = "";
+  let shownAt = 0;
+  const look = () => {
+    const now = $("#detail")?.dataset.selected || "";
+    if (now !== shown || !shownAt) { shown = now; shownAt = Date.now(); }
+  };
+  look();
 
   // Live changes. Each part of the page names the news that concern it, and is loaded again.
   let stream = null;
@@ -116,7 +126,7 @@
     fresh = document.importNode(fresh, true);
     for (const d of fresh.querySelectorAll("details[id]")) if (open.has(d.id)) d.open = true;
     old.replaceWith(fresh);
-    if ($("[data-key]", fresh)) shownAt = Date.now();
+    look();
     fresh.scrollTop = top;
     if (window.htmx) window.htmx.process(fresh);
     const again = mark && fresh.querySelector(mark);
@@ -205,7 +215,7 @@
 
   // Keys.
   let go = false;
-  document.addEventListener("htmx:afterSwap", () => { shownAt = Date.now(); });
+  document.addEventListener("htmx:afterSwap", look);
   const move = (by) => {
     const all = [...document.querySelectorAll(".items a, .rows .name a, .waterfall a")].filter((a) => a.offsetParent);
     if (all.length === 0) return;
@@ -243,7 +253,7 @@
       case "k": move(-1); return;
     }
     const page = $(`[data-open="${CSS.escape(event.key)}"]`);
-    if (page) { event.preventDefault(); location.assign(page.href); return; }
+    if (page) { event.preventDefault(); page.click(); return; }
     const field = $(`[data-focus="${CSS.escape(event.key)}"]`);
     if (field) { event.preventDefault(); field.focus(); return; }
     // A decision needs a moment of looking: a key that was pressed for the approval before this

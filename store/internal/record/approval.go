@@ -83,6 +83,10 @@ func Approvals(ctx context.Context, db Database, filter belay.ApprovalFilter) ([
 	if filter.Pending {
 		query += " AND decision = ''"
 	}
+	if filter.After != "" {
+		query += " AND (asked, a.id) > (SELECT b.asked, b.id FROM approvals b WHERE b.id = ?)"
+		args = append(args, filter.After)
+	}
 	query += " ORDER BY asked, a.id" + limit(filter.Limit)
 	return Collect(ctx, db, query, args, func(rows *sql.Rows, r *table.ApprovalRow) error {
 		a, w := &r.Approval, &r.ApprovalWord

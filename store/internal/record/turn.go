@@ -34,14 +34,22 @@ func Submit(ctx context.Context, db Database, q *table.Queries, turn *belay.Queu
 	return q.AddQueuedTurn(ctx, table.AddQueuedTurnParams{ID: turn.ID, Session: turn.Session, Number: number, Agent: turn.Agent, Model: turn.Model, Body: body})
 }
 
+// keyAge is how long the key of a turn is kept. No client repeats a request after such a time.
+const keyAge = 7 * 24 * time.Hour
+
 // takeTurnKey stores the key of a turn. It returns a *belay.SubmittedError if the key is taken.
+// It removes old keys of the session, so that a long session does not collect them.
 func takeTurnKey(ctx context.Context, db Database, turn *belay.QueuedTurn, now time.Time) error {
+	scan := func(rows *sql.Rows, id *string) error { return rows.Scan(id) }
+	if _, err := Collect(ctx, db, "DELETE FROM turn_keys WHERE session = ? AND created < ? RETURNING id", []any{turn.Session, Nanos(now.Add(-keyAge))}, scan); err != nil {
+		return err
+	}
 	taken := "NOTHING"
 	if turn.Key.Replace {
 		taken = "UPDATE SET session = excluded.session, turn = excluded.turn, hash = excluded.hash, position = excluded.position, created = excluded.created"
 	}
 	stored, err := Collect(ctx, db, "INSERT INTO turn_keys (id, session, turn, hash, position, created) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO "+taken+" RETURNING id",
-		[]any{turn.Key.ID, turn.Session, turn.ID, turn.Key.Hash, turn.Key.After, Nanos(now)}, func(rows *sql.Rows, id *string) error { return rows.Scan(id) })
+		[]any{turn.Key.ID, turn.Session, turn.ID, turn.Key.Hash, turn.Key.After, Nanos(now)}, scan)
 	if err != nil || len(stored) > 0 {
 		return err
 	}

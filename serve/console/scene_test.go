@@ -1,18 +1,10 @@
 package console_test
 
 import (
-	"flag"
 	"fmt"
 	"maps"
-	"os"
-	"strings"
 	"testing"
-
-	"github.com/chromedp/chromedp"
 )
-
-// pictures is where TestPictures writes pictures of the pages. `make pictures` sets it.
-var pictures = flag.String("pictures", "", "write pictures of the pages into this directory")
 
 // project is a small project with something to look at.
 var project = map[string]string{
@@ -60,43 +52,4 @@ func fillWorld(t *testing.T, w *world) (talk, denied string) {
 	w.turn(w.session("Choose a database", nil), "Which database fits us?")
 	w.turn(w.session("Decisions", map[string]string{"team": "shop"}), "Write down what we decided, in docs/decisions.md.")
 	return talk, denied
-}
-
-// TestPictures takes pictures of all pages, for people to look at.
-func TestPictures(t *testing.T) {
-	t.Parallel()
-	if *pictures == "" {
-		t.Skip("it makes pictures, and runs with -pictures DIR")
-	}
-	if err := os.MkdirAll(*pictures, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	w, empty := newWorld(t, project), newWorld(t, nil)
-	talk, denied := fillWorld(t, w)
-	for width, size := range map[int]string{1280: "wide", 390: "phone"} {
-		b := w.open("admin", width)
-		for _, page := range []string{"/approvals", "/sessions", "/sessions/" + talk, "/new", "/hooks", "/runs", "/jobs", "/usage"} {
-			b.visit(page)
-			name := strings.Split(page, "/")[1]
-			if strings.Count(page, "/") > 1 {
-				name = "conversation"
-			}
-			b.picture(*pictures, name+"-"+size)
-		}
-		b.visit("/approvals")
-		b.click(".items li:nth-child(2) a")
-		b.run(chromedp.WaitVisible(chromedp.CSS("body[data-connected] .command")))
-		b.picture(*pictures, "command-"+size)
-		b.visit("/sessions/" + denied)
-		b.run(chromedp.Click(chromedp.CSS(".waterfall a:has(.hook.denied)")), chromedp.WaitVisible(chromedp.CSS("#bar")))
-		b.picture(*pictures, "bar-"+size)
-		none := empty.open("", width)
-		none.run(chromedp.Navigate(empty.url+"/login"), chromedp.WaitVisible(chromedp.CSS("#login")))
-		none.picture(*pictures, "login-"+size)
-		none = empty.open("admin", width)
-		for _, page := range []string{"approvals", "sessions", "hooks", "runs", "jobs", "usage"} {
-			none.visit("/" + page)
-			none.picture(*pictures, "empty-"+page+"-"+size)
-		}
-	}
 }

@@ -1,0 +1,107 @@
+package vendorhook_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/belay-run/belay/dialect"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/vendorhook"
+)
+
+// SPEC B-02
+func TestNothingInAHookFileIsIgnoredInSilence(t *testing.T) {
+	t.Parallel()
+	command := func(more string) string {
+		return `{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"true"` + more + `}]}]}}`
+	}
+	for name, c := range map[string]struct {
+		text, want string
+		hooks      int
+		refused    int
+	}{
+		"seconds":             {command(`,"timeout":5000`), "milliseconds are probably meant", 1, 0},
+		"no number":           {command(`,"timeout":"soon"`), "timeout must be a number", 1, 0},
+		"an unknown key":      {command(`,"colour":"red"`), `unknown key "colour"`, 1, 0},
+		"once":                {command(`,"once":true`), "once has no effect", 1, 0},
+		"asyncRewake":         {command(`,"asyncRewake":true`), "does not wake the model", 1, 0},
+		"a shell":             {command(`,"shell":"fish"`), `no shell "fish"`, 0, 1},
+		"if":                  {command(`,"if":"Bash("`), "no closing parenthesis", 1, 0},
+		"a prompt":            {`{"hooks":{"Stop":[{"hooks":[{"type":"prompt","prompt":"done?"}]}]}}`, "type prompt does not run", 0, 1},
+		"an agent":            {`{"hooks":{"Stop":[{"hooks":[{"type":"agent"}]}]}}`, "type agent does not run", 0, 1},
+		"no command":          {`{"hooks":{"Stop":[{"hooks":[{"type":"command"}]}]}}`, "has no command", 0, 1},
+		"no list of hooks":    {`{"hooks":{"Stop":[{"type":"command","command":"true"}]}}`, "not in a list hooks", 0, 1},
+		"an unknown event":    {`{"hooks":{"PreToolUsed":[{"hooks":[]}]}}`, `did you mean "PreToolUse"`, 0, 1},
+		"an event of theirs":  {`{"hooks":{"TeammateIdle":[{"hooks":[{"type":"command","command":"x"}]}]}}`, "Belay has no event TeammateIdle", 0, 1},
+		"no tool":             {`{"hooks":{"PreToolUse":[{"matcher":"bash","hooks":[]}]}}`, `matches no tool (Claude Code has Bash)`, 0, 0},
+		"a rule as a matcher": {`{"hooks":{"PreToolUse":[{"matcher":"Bash(git *)","hooks":[]}]}}`, "write Bash, and the rest into if", 0, 0},
+		"a tool of theirs":    {`{"hooks":{"PreToolUse":[{"matcher":"WebFetch","hooks":[]}]}}`, "Belay has no such tool", 0, 0},
+		"a bad pattern":       {`{"hooks":{"PreToolUse":[{"matcher":"(?!x)","hooks":[{"type":"command","command":"true"}]}]}}`, "the hooks run for everything", 1, 0},
+		"a timeout too high":  {`{"hooks":{"PreToolUse":[{"matcher":"Bash","timeout":5,"hooks":[]}]}}`, "timeout belongs to a hook", 0, 0},
+		"all off":             {`{"disableAllHooks":true,"hooks":{"Stop":[{"hooks":[{"type":"command","command":"true"}]}]}}`, "disableAllHooks is set", 0, 0},
+		"hooks as a list":     {`{"hooks":[]}`, "none of these hooks run", 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, err := vendorhook.Read(profile(dialect.ClaudeCode), &vendorhook.Options{Project: t.TempDir()}, vendorhook.File{Path: "settings.json", Text: []byte(c.text)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var notes []string
+			for _, n := range r.Notes {
+				notes = append(notes, n.Message)
+				if n.Line == 0 || n.File != "settings.json" {
+					t.Errorf("the note %q has no place", n.Message)
+				}
+			}
+			if all := strings.Join(notes, "\n"); len(r.Hooks) != c.hooks || r.Refused != c.refused || !strings.Contains(all, c.want) {
+				t.Errorf("%d hooks, %d refused, notes:\n%s\nwant %d, %d and %q", len(r.Hooks), r.Refused, all, c.hooks, c.refused, c.want)
+			}
+		})
+	}
+}
+
+// SPEC B-01
+func TestEqualCommandsRunOnce(t *testing.T) {
+	t.Parallel()
+	text := `{"hooks":{"PostToolUse":[
+		{"matcher":"Edit","hooks":[{"type":"command","command":"fmt"}]},
+		{"matcher":"Write","hooks":[{"type":"command","command":"fmt"},{"type":"command","command":"lint","async":true}]}],
+		"Stop":[{"hooks":[{"type":"command","command":"fmt"}]}]}}`
+	r, err := vendorhook.Read(profile(dialect.ClaudeCode), &vendorhook.Options{Project: t.TempDir()}, vendorhook.File{Path: "settings.json", Text: []byte(text)})
+	if err != nil || len(r.Hooks) != 3 {
+		t.Fatalf("%v, %d hooks, want 3", err, len(r.Hooks))
+	}
+	if got := r.Hooks[0].Options.Match.When.String(); got != "PostToolUse Edit or Write" {
+		t.Errorf("the matcher is %q", got)
+	}
+	if o := r.Hooks[0].Options; o.Failure != hook.Open || !o.Concurrent {
+		t.Errorf("a hook of a vendor fails %s, concurrent %t", o.Failure, o.Concurrent)
+	}
+	if o := r.Hooks[1].Options; o.Execution != hook.FireAndRecord {
+		t.Errorf("an async hook is %s", o.Execution)
+	}
+}
+
+// SPEC B-02
+func TestAHookThatBlocksOnFailure(t *testing.T) {
+	t.Parallel()
+	text := `{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"a","onFailure":"block"},{"type":"command","command":"b","onFailure":"continue"},{"type":"command","command":"c","onFailure":"explode"}]}]}}`
+	r, err := vendorhook.Read(profile(dialect.ClaudeCode), &vendorhook.Options{Project: t.TempDir()}, vendorhook.File{Path: "settings.json", Text: []byte(text)})
+	if err != nil || len(r.Hooks) != 3 || len(r.Notes) != 1 {
+		t.Fatalf("%v, %+v", err, r)
+	}
+	for i, want := range []hook.Failure{{}, hook.Open, {}} { // the zero value is the phase's own, which is closed
+		if got := r.Hooks[i].Options.Failure; got != want {
+			t.Errorf("hook %d fails %s, want %s", i, got, want)
+		}
+	}
+}
+
+func TestAFileThatIsNotJSON(t *testing.T) {
+	t.Parallel()
+	_, err := vendorhook.Read(profile(dialect.Codex), &vendorhook.Options{Project: "/p"}, vendorhook.File{Path: "hooks.json", Text: []byte("{\n// no\n}")})
+	if err == nil || !strings.Contains(err.Error(), "hooks.json:2: this file of Codex is not valid JSON") {
+		t.Errorf("the error is %v", err)
+	}
+}

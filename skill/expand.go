@@ -74,13 +74,30 @@ func (x *expanding) inject(ctx context.Context, name, arguments string) (belay.I
 	if err != nil {
 		return belay.Injection{}, err
 	}
-	x.size += t.size + (len(t.pieces)-1)*len(arguments)
-	if x.size > mostInjected {
-		return belay.Injection{}, fmt.Errorf("the skills in the message add more than %d MiB of text: name fewer skills", mostInjected>>20)
-	}
 	r := t.reading
+	if fill := x.scoped.opts.Fill; fill != nil {
+		text, ok, err := fill(ctx, &Typed{Skill: o.skill, Text: r.Text, Arguments: arguments, Session: x.in.Session, Controls: x.in.Controls})
+		if err != nil {
+			return belay.Injection{}, err
+		}
+		if ok {
+			r.Text = text
+			return r.Message(), x.grow(len(text))
+		}
+	}
+	if err := x.grow(t.size + (len(t.pieces)-1)*len(arguments)); err != nil {
+		return belay.Injection{}, err
+	}
 	r.Text = strings.Join(t.pieces, arguments)
 	return r.Message(), nil
+}
+
+// grow returns an error if the texts of all skills in the message become too large.
+func (x *expanding) grow(size int) error {
+	if x.size += size; x.size > mostInjected {
+		return fmt.Errorf("the skills in the message add more than %d MiB of text: name fewer skills", mostInjected>>20)
+	}
+	return nil
 }
 
 // template reads a skill and expands its variables. It does not expand variables inside

@@ -52,6 +52,22 @@ type Options struct {
 	// Patterns checks the entries of AllowedTools that have parentheses. Without
 	// Patterns, such an entry covers no call.
 	Patterns belay.PatternAuthorizer
+	// Fill fills in the text of a skill that a user typed as /name. It returns false for a
+	// skill whose text it does not fill in. By default, and then, only $ARGUMENTS is
+	// replaced.
+	Fill func(ctx context.Context, typed *Typed) (text string, ok bool, err error)
+}
+
+// Typed is a skill that a user typed as /name.
+type Typed struct {
+	Skill *Skill
+	// Text is the text of the skill. Arguments is the text that the user typed after the
+	// name.
+	Text, Arguments string
+	// Session is the session of the user.
+	Session string
+	// Controls can run tools. They are valid until Fill returns.
+	Controls *belay.Controls
 }
 
 // Extension gives an agent the skills of a catalog. Make one with [New], and put it

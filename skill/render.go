@@ -11,8 +11,8 @@ import (
 
 // Tokens returns the /names in a text, with which users name a directive or a skill. A
 // token begins at the start of the text or after a space. It is a slash and an ASCII
-// letter, followed by letters, digits, _ and -. A space or the end of the text must
-// follow.
+// letter, followed by letters, digits, _ and -. A colon may stand between two of these. A
+// space or the end of the text must follow.
 func Tokens(text string) []Token { return scan.Tokens(text) }
 
 // Token is a name with a slash before it. Its text is text[Start:End].
@@ -20,7 +20,7 @@ type Token = scan.Token
 
 // placeholders matches the placeholders that replace the /names of directives and skills
 // in a message.
-var placeholders = regexp.MustCompile(`\[invoked_extension__(hook|skill)_([A-Za-z][A-Za-z0-9_-]*)\]`)
+var placeholders = regexp.MustCompile(`\[invoked_extension__(hook|skill)_([A-Za-z][A-Za-z0-9_:-]*)\]`)
 
 // taskOf returns a message without placeholders.
 func taskOf(text string) string {

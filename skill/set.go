@@ -45,7 +45,7 @@ func newSet(sources, added []*listed) *set {
 			if !scan.Valid(skill.Name) {
 				s.problems = append(s.problems, Problem{
 					Kind: Tolerated, Path: o.from, Skill: skill.Name,
-					Message: fmt.Sprintf("users cannot type the name %q as /name: use letters, digits, _ and -, a letter first", skill.Name),
+					Message: fmt.Sprintf("users cannot type the name %q as /name: use letters, digits, _ and -, a letter first, and : only between them", skill.Name),
 				})
 			}
 		}

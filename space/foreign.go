@@ -10,10 +10,12 @@ import (
 
 	"github.com/belay-run/belay/declare"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/mcptool"
 )
 
 // Foreign is a directory of another coding agent, such as .claude, or a plugin for such an
-// agent. Only its hooks are used. The program that loads the directory knows its form.
+// agent. Only its hooks and MCP servers are used. The program that loads the directory knows
+// its form.
 type Foreign struct {
 	// Dir is the directory.
 	Dir string
@@ -34,6 +36,9 @@ type Foreign struct {
 	Covers func(name string, text []byte) []byte
 	// Read reads the hooks. Trust also covers the scripts of its declarations.
 	Read func() ([]*declare.Declaration, error)
+	// Servers reads the MCP servers, and returns the programs in the directory that they
+	// name. Trust also covers these programs. It may be nil.
+	Servers func() (servers []mcptool.Server, programs []string, err error)
 	// Trust is the command with which a person trusts the directory.
 	Trust string
 }

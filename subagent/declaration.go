@@ -44,9 +44,10 @@ type Declaration struct {
 	Budget belay.Budget
 	// Path is the file of the declaration.
 	Path string
-	// Ignored are keys of the file that are for another program and have no effect in
-	// Belay. Only files in .claude/agents may have such keys.
-	Ignored []string
+	// Limits are patterns of package permit, such as shell(git log *). If there is one for a
+	// tool, each call of the tool must match one of its patterns. Belay's own files have no
+	// key for them: they come from files of other coding agents.
+	Limits []string
 }
 
 // Factory returns a factory that calls build for each task. The function should use the

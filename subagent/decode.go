@@ -19,16 +19,6 @@ import (
 // fields are the keys of a declaration.
 var fields = []string{"name", "description", "model", "prompt", "tools", "skills", "hooks", "mode", "budget", "enforce_allowed_tools"}
 
-// ignored are keys of Claude Code that do not restrict an agent. A key that restricts an
-// agent, such as disallowedTools, is not ignored: without it, the agent could do more.
-var ignored = []string{"color", "effort", "memory", "background"}
-
-// isClaude reports whether a file is in .claude/agents, the directory of Claude Code.
-func isClaude(file string) bool {
-	dir := filepath.Dir(file)
-	return filepath.Base(dir) == "agents" && filepath.Base(filepath.Dir(dir)) == ".claude"
-}
-
 // Parse reads the text of a file. The extension of file selects the format. Parse returns
 // all mistakes. If there are any, do not use the declaration.
 func Parse(file string, text []byte) (*Declaration, []Problem) {
@@ -115,10 +105,6 @@ func (r *reading) field(f *frontmatter.Field) {
 		}
 		r.d.EnforceAllowedTools = strings.EqualFold(f.Value.Text, "true")
 	default:
-		if slices.Contains(ignored, f.Key) && isClaude(r.d.Path) {
-			r.d.Ignored = append(r.d.Ignored, f.Key)
-			return
-		}
 		r.wrongf(f.Line, "unknown key %q%s: valid keys are %s", f.Key, near.Hint(f.Key, fields), strings.Join(fields, ", "))
 	}
 }

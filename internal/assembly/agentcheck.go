@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/belay-run/belay/skill"
 	"github.com/belay-run/belay/subagent"
 	"github.com/belay-run/belay/toolbox"
+	"github.com/belay-run/belay/webtool"
 )
 
 // ForeignNames maps tool names of other coding agents, in lower case, to Belay's names.
@@ -24,7 +24,7 @@ var ForeignNames = map[string]string{
 	"bash": "shell", "ls": "list", "multiedit": "edit", "agent": subagent.InvokeTool, "task": subagent.InvokeTool,
 	"read": "read", "write": "write", "edit": "edit", "glob": "glob", "grep": "grep",
 	"read_file": "read", "write_file": "write", "list_directory": "list", "run_shell_command": "shell", "search_file_content": "grep",
-	"askuserquestion": toolbox.AskUserTool, "skill": skill.InvokeTool,
+	"webfetch": webtool.FetchTool, "websearch": webtool.SearchTool, "askuserquestion": toolbox.AskUserTool, "skill": skill.InvokeTool,
 }
 
 // unknownTool returns the message for a tool name that no tool has. It suggests the tool
@@ -48,19 +48,29 @@ type AgentCheck struct {
 // NewAgentCheck returns a check that uses the tools and skills of the project.
 func (a *Assembler) NewAgentCheck(ctx context.Context, s *config.Loaded) (*AgentCheck, error) {
 	a.DefaultMode(ctx, s) // Mistakes compares the mode of an agent with this mode
+	tools, err := stockToolNames(s)
+	if err != nil {
+		return nil, err
+	}
+	return &AgentCheck{settings: s, skills: AllSkills(ctx, s), tools: append(tools, subagent.InvokeTool)}, nil
+}
+
+// stockToolNames returns the names of the built-in tools that the settings name.
+func stockToolNames(s *config.Loaded) ([]string, error) {
 	root, err := os.OpenRoot(s.Project)
 	if err != nil {
 		return nil, fmt.Errorf("list the tools: %w", err)
 	}
 	defer func() { _ = root.Close() }() // ignore errors: only the names of the tools are used
-	c := &AgentCheck{settings: s, skills: AllSkills(ctx, s)}
-	for _, tool := range toolbox.New(root, nil).Tools() {
-		if name := tool.Declaration().Name; s.Tools == nil || slices.Contains(s.Tools, name) {
-			c.tools = append(c.tools, name)
-		}
+	names := namesOf(toolbox.New(root, nil))
+	web, err := webTools(s)
+	if err != nil {
+		return nil, err
 	}
-	c.tools = append(c.tools, subagent.InvokeTool)
-	return c, nil
+	for _, tool := range web.Tools() {
+		names = append(names, tool.Declaration().Name)
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return s.Tools != nil && !slices.Contains(s.Tools, name) }), nil
 }
 
 // Mistakes returns the mistakes of a declared agent. With such a mistake, Belay cannot
@@ -109,70 +119,7 @@ func (c *AgentCheck) hasSkill(name string) bool {
 	})
 }
 
-// Foreign reports whether a file was written for another coding agent. An error in such a
-// file is not a mistake of the user.
-func Foreign(s *config.Loaded, path string) bool {
-	return filepath.Dir(path) == filepath.Join(s.Project, ".claude", "agents")
-}
-
-// absent are tools of other coding agents that Belay does not have.
-var absent = []string{"webfetch", "websearch", "notebookedit", "notebookread", "todowrite", "bashoutput", "killshell", "killbash", "exitplanmode"}
-
-// adapt translates a declaration in .claude/agents to Belay's names. It returns notes on
-// what it changed. It leaves out only tools that Belay does not have and that the agent
-// can work without. A tool with a limit, such as Bash(git log:*), keeps its name. Belay
-// has no tool with this name, so Belay does not make the agent. Otherwise the agent would
-// have more rights than its file allows.
-func adapt(d *subagent.Declaration) []string {
-	var said []string
-	if len(d.Ignored) > 0 {
-		said = append(said, strings.Join(d.Ignored, ", ")+": Belay ignores these keys")
-	}
-	if slices.Contains([]string{"sonnet", "opus", "haiku", "inherit"}, d.Model) {
-		said = append(said, fmt.Sprintf("model: %s is a name of Claude Code: the model of the main agent is used", d.Model))
-		d.Model = ""
-	}
-	if d.Tools == nil {
-		return said
-	}
-	tools := []string{}
-	for _, name := range d.Tools {
-		ours, known := ForeignNames[strings.ToLower(name)]
-		switch {
-		case slices.Contains(absent, strings.ToLower(name)):
-			said = append(said, fmt.Sprintf("tools: Belay has no tool %s; the agent runs without it", name))
-			continue
-		case !known:
-			ours = name
-		case ours != name:
-			said = append(said, fmt.Sprintf("tools: %s is named %s in Belay", name, ours))
-		}
-		if !slices.Contains(tools, ours) {
-			tools = append(tools, ours)
-		}
-	}
-	d.Tools = tools
-	return said
-}
-
-// adapted returns notes on the agents in .claude/agents that adapt translated.
-func adapted(s *config.Loaded) []string {
-	dir := filepath.Join(s.Project, ".claude", "agents")
-	if !staysInside(s.Project, dir) {
-		return nil
-	}
-	var notes []string
-	declared, _ := subagent.LoadDir(dir) // ignore problems: usableAgents reports them
-	for _, d := range declared {
-		if said := adapt(d); len(said) > 0 {
-			notes = append(notes, fmt.Sprintf("%s: %s", ShownPath(s, d.Path), strings.Join(said, "; ")))
-		}
-	}
-	return notes
-}
-
-// UnreadHooks returns the problem of an agent in .claude/agents that declares hooks, or
-// nil. Hooks there cannot be trusted, so they would not run. One of them may be a gate, so
+// UnreadHooks returns the problem of an agent of Claude Code that declares hooks, or nil. Hooks there cannot be trusted, so they would not run. One of them may be a gate, so
 // Belay does not use the agent at all.
 func UnreadHooks(s *config.Loaded, d *subagent.Declaration) *subagent.Problem {
 	if !Foreign(s, d.Path) {

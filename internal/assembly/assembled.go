@@ -117,7 +117,8 @@ func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Mode
 	if err != nil {
 		return err
 	}
-	declared := &declaredAgents{settings: s, web: web, failed: a.hookFailed, model: model, floor: w.Floor, tools: tools, skills: w.Skills, spill: spill, places: w.Places, servers: w.Servers}
+	guidance := Guidance(ctx, s, w.Floor.Floor)
+	declared := &declaredAgents{settings: s, web: web, guidance: guidance, nested: newNestedGuidance(s, w.Floor, guidance), failed: a.hookFailed, model: model, floor: w.Floor, tools: tools, skills: w.Skills, spill: spill, places: w.Places, servers: w.Servers}
 	extensions, subagents, err := a.extensions(w, declared)
 	if err != nil {
 		return err
@@ -127,6 +128,7 @@ func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Mode
 		return err
 	}
 	a.warnUnpriced(w, model)
+	hooks := append([]hook.Subscription{RememberTurn(s, w.modelName())}, a.Hooks...)
 	reading := []belay.Extension{web}
 	var scope []string
 	var restricted map[string][]string
@@ -143,10 +145,11 @@ func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Mode
 			return mistake("%w", err)
 		}
 		extensions = append(extensions, own...)
+		hooks = append(hooks, limitHooks(d, w.Floor)...)
 	}
 	w.Agent, err = belay.New(model, &belay.Options{
 		Name:           name,
-		Instructions:   text,
+		Instructions:   withGuidance(s, text, guidance),
 		Environment:    environment(s),
 		Scope:          scope,
 		Resources:      restricted,
@@ -154,7 +157,8 @@ func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Mode
 		Models:         declared.find,
 		OwnModelFirst:  s.From("model").Kind == "flag" && !w.Serves,
 		Extensions:     slices.Concat([]belay.Extension{tools}, reading, extensions, []belay.Extension{w.Servers}, memories, questions(s), a.Extensions),
-		Hooks:          append([]hook.Subscription{RememberTurn(s, w.modelName())}, a.Hooks...),
+		Hooks:          hooks,
+		Interceptors:   declared.nested.interceptors(),
 		Authorizer:     floor,
 		OnAsk:          askMode(s.Approvals.OnAsk, approver),
 		Approver:       approver,
@@ -250,7 +254,7 @@ func (w *Assembled) TakeDeclared(name string) error {
 func (a *Assembler) extensions(w *Assembled, declared *declaredAgents) ([]belay.Extension, *subagent.Extension, error) {
 	skills, err := skill.New(w.Skills, &skill.Options{
 		Project: w.Settings.Project, Mode: w.Settings.Mode, EnforceAllowedTools: w.Settings.Skills.EnforceAllowedTools || w.declared != nil && w.declared.EnforceAllowedTools, Patterns: w.Floor,
-		Budget: w.Settings.Limits.ListingTokens,
+		Budget: w.Settings.Limits.ListingTokens, Fill: (&fills{settings: w.Settings, places: w.Places}).fill,
 	})
 	if err != nil {
 		return nil, nil, err

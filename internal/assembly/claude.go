@@ -1,24 +1,18 @@
 package assembly
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
-	"slices"
 
+	"github.com/belay-run/belay/dialect/claude"
 	"github.com/belay-run/belay/internal/config"
-	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/space"
 )
 
-// otherAgent is the docs page about files that were written for Claude Code.
-const otherAgent = "docs/coming-from-claude-code.md"
-
 // Unheeded returns warnings about files that seem to block or check something, but have no
-// effect. These are hooks in the wrong directory, and hooks and permissions of Claude Code.
+// effect. These are hooks in the wrong directory, and hooks of Claude Code.
 // A user may rely on such a file.
 func Unheeded(s *config.Loaded, p *Places) []string {
 	var odd []string
@@ -26,12 +20,8 @@ func Unheeded(s *config.Loaded, p *Places) []string {
 		odd = append(odd, Misplaced(s, place)...)
 	}
 	for _, file := range claudeSettings(s) {
-		keys, _ := claudeKeys(file)
-		if slices.Contains(keys, "hooks") && !s.OtherAgents.Uses("hooks") {
+		if claudeHooks(file) && !s.OtherAgents.Uses("hooks") {
 			odd = append(odd, fmt.Sprintf("%s: its hooks do not run, because other_agents.ignore has hooks or all (%s)", ShownPath(s, file), s.From("other_agents.ignore")))
-		}
-		if slices.Contains(keys, "permissions") {
-			odd = append(odd, fmt.Sprintf("%s: Belay ignores its permissions, which are for Claude Code: write rules into permit.rules of belay.yaml; see %s", ShownPath(s, file), otherAgent))
 		}
 	}
 	return append(odd, p.Unread...)
@@ -53,68 +43,14 @@ func claudeSettings(s *config.Loaded) []string {
 	return []string{filepath.Join(dir, "settings.json"), filepath.Join(dir, "settings.local.json")}
 }
 
-// claudeKeys returns which of "hooks" and "permissions" a settings file of Claude Code
-// has. If the file exists but cannot be read or is not valid JSON, it returns both. If the
-// permissions only allow calls, it leaves them out of keys and sets allows: Belay ignores
-// them and only asks more often.
-func claudeKeys(file string) (keys []string, allows bool) {
-	if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() { // opening a pipe would block
-		return nil, false
-	}
-	text, err := readFirst(file, 1<<20)
-	var settings struct {
-		Hooks       map[string]json.RawMessage `json:"hooks"`
-		Permissions struct {
-			Allow []json.RawMessage `json:"allow"`
-			Ask   []json.RawMessage `json:"ask"`
-			Deny  []json.RawMessage `json:"deny"`
-		} `json:"permissions"`
-	}
-	if err != nil || json.Unmarshal(text, &settings) != nil {
-		return []string{"hooks", "permissions"}, false
-	}
-	if len(settings.Hooks) > 0 {
-		keys = append(keys, "hooks")
-	}
-	if p := settings.Permissions; len(p.Ask)+len(p.Deny) > 0 {
-		return append(keys, "permissions"), false
-	}
-	return keys, len(settings.Permissions.Allow) > 0
-}
-
-// readFirst reads the beginning of a file, with at most this many bytes.
-func readFirst(file string, most int64) ([]byte, error) {
-	f, err := os.Open(file)
+// claudeHooks reports whether a settings file of Claude Code has hooks. It also reports true
+// if the file exists but cannot be read: the file may have a gate.
+func claudeHooks(file string) bool {
+	settings, err := claude.ReadSettings(file)
 	if err != nil {
-		return nil, err
+		return !errors.Is(err, fs.ErrNotExist)
 	}
-	defer func() { _ = f.Close() }() // ignore errors: the file was only read
-	return io.ReadAll(io.LimitReader(f, most))
-}
-
-// Unused returns notes on files of Claude Code that Belay does not read, and the notes of
-// [adapted].
-func Unused(s *config.Loaded) []string {
-	odd := adapted(s)
-	for _, file := range claudeSettings(s) {
-		if _, allows := claudeKeys(file); allows {
-			odd = append(odd, fmt.Sprintf("%s: its permissions have no effect here: write rules into permit.rules of your own belay.yaml; see %s", ShownPath(s, file), otherAgent))
-		}
-	}
-	if info, err := os.Stat(filepath.Join(s.Project, "CLAUDE.md")); err == nil && info.Mode().IsRegular() {
-		odd = append(odd, "CLAUDE.md: Belay does not read this file: put what the agent should know into instructions of belay.yaml; see "+otherAgent)
-	}
-	commands := 0
-	_ = filepath.WalkDir(filepath.Join(s.Project, ".claude", "commands"), func(path string, e fs.DirEntry, err error) error {
-		if err == nil && !e.IsDir() && filepath.Ext(path) == ".md" {
-			commands++
-		}
-		return nil // skip directories that cannot be read
-	})
-	if commands > 0 {
-		odd = append(odd, fmt.Sprintf(".claude/commands: Belay does not read these files (%s): write skills instead, in .belay/skills; see %s", visible.Counted(commands, "command"), otherAgent))
-	}
-	return odd
+	return settings.Hooks
 }
 
 // ReportUnheeded sends the warnings of [Unheeded].

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/dialect/claude"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/near"
@@ -24,6 +25,9 @@ import (
 	"github.com/belay-run/belay/webtool"
 )
 
+// foreignAgents stands for the agents of other coding agents in the result of agentDirs.
+const foreignAgents = ""
+
 // agentDirs returns the directories of declared agents. An agent in a later directory
 // replaces an earlier one with the same name.
 func agentDirs(s *config.Loaded) []string {
@@ -33,10 +37,9 @@ func agentDirs(s *config.Loaded) []string {
 			dirs = append(dirs, filepath.Join(dir, "agents"))
 		}
 	}
-	for _, of := range []string{".claude", ".belay"} { // Belay also uses agents that were written for Claude Code
-		if dir := filepath.Join(s.Project, of, "agents"); staysInside(s.Project, dir) {
-			dirs = append(dirs, dir)
-		}
+	dirs = append(dirs, foreignAgents) // see otherAgents
+	if dir := filepath.Join(s.Project, ".belay", "agents"); staysInside(s.Project, dir) {
+		dirs = append(dirs, dir)
 	}
 	return dirs
 }
@@ -47,12 +50,13 @@ func Agents(s *config.Loaded) ([]*subagent.Declaration, []subagent.Problem) {
 	byName := make(map[string]*subagent.Declaration)
 	var problems []subagent.Problem
 	for _, dir := range agentDirs(s) {
-		declared, found := subagent.LoadDir(dir)
+		load := subagent.LoadDir
+		if dir == foreignAgents {
+			load = func(string) ([]*subagent.Declaration, []subagent.Problem) { return otherAgents(s) }
+		}
+		declared, found := load(dir)
 		problems = append(problems, found...)
 		for _, d := range declared {
-			if Foreign(s, d.Path) {
-				adapt(d)
-			}
 			if before := byName[d.Name]; before != nil {
 				problems = append(problems, subagent.Problem{Path: before.Path, Message: fmt.Sprintf("agent %q is not used: %s replaces it", d.Name, d.Path)})
 			}
@@ -96,6 +100,8 @@ func unusable(d *subagent.Declaration) string {
 // declaredAgents makes agents from declarations.
 type declaredAgents struct {
 	settings *config.Loaded
+	guidance []claude.Instruction // instructions in files, for every agent
+	nested   *nestedGuidance
 	model    belay.Model
 	floor    *Floor
 	tools    *toolbox.Extension
@@ -114,7 +120,7 @@ func (b *declaredAgents) ownHooks(d *subagent.Declaration) ([]belay.Extension, e
 	if b.places != nil {
 		place = b.places.Of(d.Path)
 	}
-	if place == nil {
+	if place == nil || place.Foreign() != nil { // hooks of agents are not read there
 		if unread := HooksUnread(d); unread != nil {
 			return nil, unread
 		}
@@ -163,14 +169,15 @@ func (b *declaredAgents) build(d *subagent.Declaration, store belay.Store, own .
 		return nil, err
 	}
 	opts := &belay.Options{
-		Name: d.Name, Instructions: cmp.Or(d.Prompt, instructions), Scope: toolScope(d), Resources: resources(d), Store: store, Budget: d.Budget, SpillDir: b.spill, ApprovalExpiry: b.settings.Approvals.Expiry,
+		Name: d.Name, Instructions: withGuidance(b.settings, cmp.Or(d.Prompt, instructions), b.guidance), Scope: toolScope(d), Resources: resources(d), Store: store, Budget: d.Budget, SpillDir: b.spill, ApprovalExpiry: b.settings.Approvals.Expiry,
 		Extensions: slices.Concat([]belay.Extension{tools}, webToolsOf(b.web, d.Tools), own), Runtime: &hook.RuntimeOptions{Grants: b.places.Host.Grants, Failed: b.failed},
-		Authorizer: b.floor.inMode(d.Mode), Models: b.find, Environment: environment(b.settings),
+		Interceptors: b.nested.interceptors(), Authorizer: b.floor.inMode(d.Mode), Models: b.find, Environment: environment(b.settings),
 		Limits: belay.Limits{Steps: b.settings.Limits.Steps, Parallel: b.settings.Limits.Parallel, ResultCharacters: b.settings.Limits.ResultCharacters, Tool: b.settings.Limits.Tool, Idle: b.settings.Limits.Idle},
 	}
 	if b.servers != nil && (d.Tools == nil || slices.ContainsFunc(d.Tools, OfServer)) {
 		opts.Extensions = append(opts.Extensions, b.servers.Shared())
 	}
+	opts.Hooks = limitHooks(d, b.floor)
 	skills, err := skill.New(b.skills, &skill.Options{
 		Project: b.settings.Project, Mode: d.Mode, NoNames: true, EnforceAllowedTools: b.settings.Skills.EnforceAllowedTools || d.EnforceAllowedTools, Patterns: b.floor,
 		Budget: b.settings.Limits.ListingTokens,

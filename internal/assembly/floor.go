@@ -63,6 +63,8 @@ func (a *Assembler) NewFloor(ctx context.Context, s *config.Loaded, spill string
 		return nil, mistake("%w", err)
 	}
 	o.Guards = append(o.Guards, keys...)
+	others := OtherPermissions(ctx, s)
+	o.Rules, o.Guards = append(o.Rules, others.Rules...), append(o.Guards, others.Guards...)
 	if f.Floor, err = permit.New(s.Project, o); err != nil {
 		return nil, mistake("%w", err)
 	}

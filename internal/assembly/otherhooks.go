@@ -59,7 +59,7 @@ type HookPlace struct {
 // the user's own. It does not return switched off directories, and runs nothing.
 func HookPlaces(s *config.Loaded, transcript vendorhook.Transcript) []*HookPlace {
 	if !s.OtherAgents.Uses("hooks") {
-		return nil
+		return append(serverPlaces(s), pluginPlaces(s, transcript)...)
 	}
 	var all []*HookPlace
 	add := func(from *agentFiles, base string, private bool) {
@@ -69,6 +69,8 @@ func HookPlaces(s *config.Loaded, transcript vendorhook.Transcript) []*HookPlace
 	}
 	home := homeOf(s)
 	agents := agentsWithHooks()
+	all = append(all, serverPlaces(s)...)
+	all = append(all, pluginPlaces(s, transcript)...)
 	for i := range agents {
 		if dir := filepath.Join(s.Project, agents[i].dir); RealDir(s.Project) != home && staysInside(s.Project, dir) {
 			add(&agents[i], s.Project, false)
@@ -87,6 +89,9 @@ func newHookPlace(s *config.Loaded, from *agentFiles, base string, private bool,
 		Dir: filepath.Join(base, from.dir), Origin: hook.Origin{Kind: hook.OriginProject, Name: string(from.vendor)}, Private: private, Strict: s.OtherAgents.Strict,
 		Files: from.files, Dirs: []string{"hooks"}, Covers: hookPart, Trust: "belay trust " + from.dir,
 	}}
+	if from.vendor == dialect.ClaudeCode && s.OtherAgents.Uses("commands") {
+		p.Dirs = append(p.Dirs, "commands") // commands may run shell commands: see fills
+	}
 	project := base
 	if private {
 		project = s.Project
@@ -121,6 +126,9 @@ func newPluginPlace(s *config.Loaded, root, id string, transcript vendorhook.Tra
 
 // hasHooks reports whether a file of the directory has hooks.
 func (p *HookPlace) hasHooks() bool {
+	if slices.Contains(p.Dirs, "commands") && runsCommands(filepath.Join(p.Dir, "commands")) {
+		return true // there is something to trust
+	}
 	return slices.ContainsFunc(p.Files, func(file string) bool { return hasHooks(filepath.Join(p.Dir, filepath.FromSlash(file))) })
 }
 
@@ -138,6 +146,11 @@ func FindHookPlace(s *config.Loaded, word string) *HookPlace {
 
 // LoadTrusted loads the directory of a trust record.
 func LoadTrusted(s *config.Loaded, r *space.Record) (*space.Space, error) {
+	for _, p := range append(serverPlaces(s), pluginPlaces(s, nil)...) {
+		if RealDir(p.Dir) == r.Dir {
+			return space.LoadForeign(p.Foreign)
+		}
+	}
 	if strings.HasPrefix(r.Space, "plugin-") {
 		if p := newPluginPlace(s, r.Dir, r.Space, nil); p.hasHooks() {
 			return space.LoadForeign(p.Foreign)

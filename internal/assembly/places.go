@@ -257,7 +257,13 @@ func (a *Assembler) ReportPlace(place *space.Space, notes []space.Note) {
 			a.remark(noteLine(n))
 		case !told[n.Reason]:
 			told[n.Reason] = true
-			a.remark(visible.All(fmt.Sprintf("%s of %s do not run: %s", visible.Counted(count[n.Reason], "hook"), place.Origin.Name, n.Reason)))
+			kind := "hook or server"
+			if len(place.Servers) == 0 {
+				kind = "hook"
+			} else if len(place.Hooks) == 0 {
+				kind = "MCP server"
+			}
+			a.remark(visible.All(fmt.Sprintf("%s of %s do not run: %s", visible.Counted(count[n.Reason], kind), place.Origin.Name, n.Reason)))
 		}
 	}
 }

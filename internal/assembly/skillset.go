@@ -13,8 +13,8 @@ import (
 	"github.com/belay-run/belay/toolbox"
 )
 
-// SkillDirs returns the directories with skills. A skill in a later directory replaces an
-// earlier one with the same name. The skills of Claude Code in the project are included.
+// SkillDirs returns the directories with skills that were written for Belay. A skill in a
+// later directory replaces an earlier one with the same name.
 func SkillDirs(s *config.Loaded) []string {
 	var dirs []string
 	for _, dir := range []string{s.SystemDir, s.UserDir} {
@@ -22,10 +22,8 @@ func SkillDirs(s *config.Loaded) []string {
 			dirs = append(dirs, filepath.Join(dir, "skills"))
 		}
 	}
-	for _, of := range []string{".claude", ".belay"} {
-		if dir := filepath.Join(s.Project, of, "skills"); staysInside(s.Project, dir) {
-			dirs = append(dirs, dir)
-		}
+	if dir := filepath.Join(s.Project, ".belay", "skills"); staysInside(s.Project, dir) {
+		dirs = append(dirs, dir)
 	}
 	return dirs
 }
@@ -48,10 +46,19 @@ func staysInside(project, dir string) bool {
 // OwnSkills reads the skills of the machine, the user and the project.
 func OwnSkills(ctx context.Context, s *config.Loaded) *skill.Catalog {
 	var sources []skill.Source
+	own := filepath.Join(s.Project, ".belay")
+	var last []skill.Source
 	for _, dir := range SkillDirs(s) {
-		sources = append(sources, skill.Dir(dir))
+		if filepath.Dir(dir) == own {
+			last = append(last, skill.Dir(dir)) // it replaces those of other coding agents
+		} else {
+			sources = append(sources, skill.Dir(dir))
+		}
 	}
-	return skill.NewCatalog(ctx, sources...)
+	for _, o := range otherSkills(s) {
+		sources = append(sources, o.source)
+	}
+	return skill.NewCatalog(ctx, append(sources, last...)...)
 }
 
 // AllSkills is like OwnSkills, but also reads the skills of spaces. A running agent gets

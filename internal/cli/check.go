@@ -47,7 +47,9 @@ func (a *app) check(ctx context.Context, s *config.Loaded) error {
 	problems := []error{a.checkSettings(s), places.Err}
 	agents, found := assembly.Agents(s)
 	for i := range found {
-		problems = append(problems, &found[i])
+		if !assembly.Foreign(s, found[i].Path) { // ReportOtherFiles reports those
+			problems = append(problems, &found[i])
+		}
 	}
 	for _, d := range agents {
 		problems = append(problems, inspect.CheckOwnHooks(ctx, places, d))
@@ -56,6 +58,7 @@ func (a *app) check(ctx context.Context, s *config.Loaded) error {
 	_, _, err := a.assembler().ReadMCP()
 	problems = append(problems, err)
 	tally := tallyOf(ctx, places, agents, s)
+	a.assembler().ReportOtherFiles(ctx, s)
 	if places.Err == nil {
 		problems = append(problems, a.checkOrder(ctx))
 	}
@@ -124,12 +127,12 @@ func (a *app) checkSkills(ctx context.Context, s *config.Loaded, places *assembl
 	var problems []error
 	told := make(map[string]bool)
 	for _, p := range catalog.Problems() {
-		if p.Kind == skill.NotLoaded {
+		if p.Kind == skill.NotLoaded && !assembly.OtherSkill(s, p.Path) { // ReportOtherFiles reports those
 			problems = append(problems, &p)
 			told[p.Path] = true
 		}
 	}
-	dirs := slices.DeleteFunc(assembly.SkillDirs(s), func(dir string) bool { return filepath.Dir(dir) == filepath.Join(s.Project, ".claude") })
+	dirs := assembly.SkillDirs(s)
 	for _, place := range places.All {
 		err := skillMistakes(place, told)
 		problems = append(problems, err)

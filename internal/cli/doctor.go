@@ -109,6 +109,7 @@ func (a *app) examine(ctx context.Context) *report {
 		r.add(a.floorFinding(ctx, settings))
 		r.add(a.filesFinding(ctx, settings))
 		r.add(a.unheededFinding(ctx, settings))
+		r.add(a.otherAgentsFinding(ctx, settings))
 		if len(settings.Channels) > 0 {
 			r.add(channelsFinding(settings))
 		}
@@ -302,7 +303,9 @@ func (a *app) sandboxFinding(ctx context.Context, settings *config.Loaded) findi
 func (a *app) floorFinding(ctx context.Context, s *config.Loaded) finding {
 	f := finding{Name: "floor", Status: found, Remedy: "`belay permit rules` lists them"}
 	mode := a.assembler().ModeOfTurn(ctx, s, nil)
-	f.Detail = fmt.Sprintf("%s mode, %s, %s, %s", mode.Name, visible.Counted(len(permit.Protections())-len(s.Permit.Relax), "protection"), visible.Counted(len(s.Permit.Rules), "rule"), visible.Counted(len(s.Permit.Guards), "guard"))
+	others := assembly.OtherPermissions(ctx, s)
+	f.Detail = fmt.Sprintf("%s mode, %s, %s, %s", mode.Name, visible.Counted(len(permit.Protections())-len(s.Permit.Relax), "protection"),
+		visible.Counted(len(s.Permit.Rules)+len(others.Rules), "rule"), visible.Counted(len(s.Permit.Guards)+len(others.Guards), "guard"))
 	if len(s.Permit.Relax) > 0 {
 		f.Status = note
 		f.Detail += fmt.Sprintf("; relaxed: %s (%s)", strings.Join(s.Permit.Relax, ", "), s.From("permit.relax"))
@@ -355,11 +358,28 @@ func (a *app) filesFinding(ctx context.Context, s *config.Loaded) finding {
 	return f
 }
 
-// unheededFinding reports files that look like hooks or rules, or belong to another
-// program, but are not read.
+// otherAgentsFinding reports the files of other coding agents, and what Belay does with each.
+func (a *app) otherAgentsFinding(ctx context.Context, s *config.Loaded) finding {
+	f := finding{Name: "other agents", Status: found, Detail: "no files of other coding agents"}
+	files := a.assembler().OtherFiles(ctx, s)
+	if len(files) == 0 {
+		return f
+	}
+	var lines []string
+	for _, one := range files {
+		if one.Partly {
+			f.Status = note
+		}
+		lines = append(lines, visible.All(oneLine(one.String())))
+	}
+	f.Detail, f.Remedy = strings.Join(lines, "\n"), "docs/other-agents-files.md explains them; other_agents.ignore switches kinds off"
+	return f
+}
+
+// unheededFinding reports files that look like hooks or rules, but are not read.
 func (a *app) unheededFinding(ctx context.Context, s *config.Loaded) finding {
 	places := a.assembler().OpenPlaces(ctx, s)
-	odd := slices.Concat(assembly.Unheeded(s, places), assembly.Unused(s), places.Remarks)
+	odd := append(assembly.Unheeded(s, places), places.Remarks...)
 	if len(odd) == 0 {
 		return finding{Name: "unread files", Status: found, Detail: "none that look like hooks or rules"}
 	}

@@ -108,9 +108,11 @@ func (a *app) inForce(ctx context.Context, s *config.Loaded) (*inForce, error) {
 		Project: s.Project, Mode: a.assembler().ModeOfTurn(ctx, s, nil), ModeFrom: s.From("mode").String(), Sandbox: f.Sandboxed(),
 		Rules: []ruleInForce{}, Guards: []guardInForce{}, Tools: []toolInForce{}, Roots: append([]string{}, assembly.Existing(s.Permit.Roots)...), Modes: permit.Modes(),
 	}
+	others := assembly.OtherPermissions(ctx, s)
+	rules := slices.Concat(s.Permit.Rules, others.Rules)
 	for _, decision := range []permit.RuleDecision{permit.RuleDeny, permit.RuleAsk, permit.RuleAllow} {
-		for i := range s.Permit.Rules {
-			if rule := &s.Permit.Rules[i]; rule.Decision == decision {
+		for i := range rules {
+			if rule := &rules[i]; rule.Decision == decision {
 				r.Rules = append(r.Rules, ruleInForce{rule.String(), rule.Reason, rule.Where})
 			}
 		}
@@ -118,6 +120,11 @@ func (a *app) inForce(ctx context.Context, s *config.Loaded) (*inForce, error) {
 	for i := range s.Permit.Guards {
 		g := &s.Permit.Guards[i]
 		r.Guards = append(r.Guards, guardInForce{g.ID, g.Tools, g.Deny, g.Commands, g.Paths, g.Reason, g.Where})
+	}
+	for i := range others.Guards {
+		g := &others.Guards[i]
+		from, _, _ := strings.Cut(g.ID, ": ")
+		r.Guards = append(r.Guards, guardInForce{g.ID, g.Tools, g.Deny, g.Commands, g.Paths, g.Reason, from})
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Permit.Tools)) {
 		p := s.Permit.Tools[name]

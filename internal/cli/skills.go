@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/belay-run/belay/internal/assembly"
@@ -151,7 +152,7 @@ func (a *app) checkSkillsCommand() *cobra.Command {
 			}
 			dirs := args
 			if len(dirs) == 0 {
-				dirs = assembly.Existing(assembly.SkillDirs(settings))
+				dirs = assembly.Existing(append(assembly.SkillDirs(settings), filepath.Join(settings.Project, ".claude", "skills")))
 			}
 			found := 0
 			for _, dir := range dirs {

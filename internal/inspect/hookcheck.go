@@ -77,8 +77,7 @@ func (c *HookCheck) Tools(m hook.Match) []string {
 
 // All returns the warnings about all hooks here, and about files that are not read.
 func (c *HookCheck) All(v *Hooks) []string {
-	odd, ids := append(assembly.Unheeded(v.Settings, v.Places), assembly.Unused(v.Settings)...), []string(nil)
-	odd = append(odd, v.Places.Remarks...)
+	odd, ids := append(assembly.Unheeded(v.Settings, v.Places), v.Places.Remarks...), []string(nil)
 	for _, line := range v.List(c) {
 		if line.Origin.File != "" {
 			ids = append(ids, line.ID)

@@ -289,7 +289,7 @@ func (v *Hooks) Plan(phase string, lines []api.HookLine) (Plan, error) {
 // CheckOwnHooks returns the mistakes in the hooks that an agent declares.
 func CheckOwnHooks(ctx context.Context, places *assembly.Places, d *subagent.Declaration) error {
 	place := places.Of(d.Path)
-	if place == nil {
+	if place == nil || place.Foreign() != nil { // hooks of agents are not read there
 		if unread := assembly.HooksUnread(d); unread != nil {
 			return unread
 		}

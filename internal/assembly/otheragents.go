@@ -1,0 +1,214 @@
+package assembly
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/dialect/claude"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/skill"
+	"github.com/belay-run/belay/subagent"
+)
+
+// agentDir is a directory with agents of Claude Code. Belay puts the prefix before their
+// names.
+type agentDir struct{ dir, prefix string }
+
+// otherAgentDirs returns the directories with agents of Claude Code. An agent in a later
+// directory replaces an earlier one with the same name.
+func otherAgentDirs(s *config.Loaded) []agentDir {
+	var dirs []agentDir
+	if own := claudeFiles(context.Background(), s, nil).Own(); own != "" {
+		dirs = append(dirs, agentDir{dir: filepath.Join(own, "agents")})
+	}
+	for _, p := range plugins(s) {
+		for _, dir := range p.Agents {
+			dirs = append(dirs, agentDir{dir, p.Name + "-"})
+		}
+	}
+	if dir := filepath.Join(s.Project, ".claude", "agents"); staysInside(s.Project, dir) {
+		dirs = append(dirs, agentDir{dir: dir})
+	}
+	return dirs
+}
+
+// Foreign reports whether a file was written for another coding agent. An error in such a
+// file is not a mistake of the user.
+func Foreign(s *config.Loaded, path string) bool {
+	return slices.ContainsFunc(otherAgentDirs(s), func(d agentDir) bool {
+		rel, err := filepath.Rel(d.dir, path)
+		return err == nil && filepath.IsLocal(rel)
+	})
+}
+
+// readOtherAgents reads the agents of Claude Code, and translates them to Belay's names.
+func readOtherAgents(s *config.Loaded) ([]*claude.Agent, []subagent.Problem) {
+	byName := make(map[string]int)
+	var all []*claude.Agent
+	var problems []subagent.Problem
+	stock, err := stockToolNames(s)
+	if err != nil {
+		return nil, []subagent.Problem{{Path: s.Project, Message: err.Error(), Err: err}}
+	}
+	for _, d := range otherAgentDirs(s) {
+		agents, found := claude.ReadAgents(d.dir, d.prefix)
+		problems = append(problems, found...)
+		for _, one := range agents {
+			adapt(s, one, stock)
+			if at, ok := byName[one.Name]; ok {
+				problems = append(problems, subagent.Problem{Path: all[at].Path, Message: fmt.Sprintf("agent %q is not used: %s replaces it", one.Name, one.Path)})
+				all[at] = one
+				continue
+			}
+			byName[one.Name] = len(all)
+			all = append(all, one)
+		}
+	}
+	return all, problems
+}
+
+// otherAgents returns the agents of Claude Code, or none if the settings switch them off.
+func otherAgents(s *config.Loaded) ([]*subagent.Declaration, []subagent.Problem) {
+	if !s.OtherAgents.Uses("agents") {
+		return nil, nil
+	}
+	read, problems := readOtherAgents(s)
+	declared := make([]*subagent.Declaration, len(read))
+	for i, one := range read {
+		declared[i] = &one.Declaration
+	}
+	return declared, problems
+}
+
+// adapt translates an agent to Belay's names, and notes what it changed. It leaves out tools
+// that Belay does not have, and tools whose limit it cannot keep. So the agent never has more
+// rights than its file gives.
+func adapt(s *config.Loaded, a *claude.Agent, stock []string) {
+	notef := func(format string, args ...any) { a.Notes = append(a.Notes, fmt.Sprintf(format, args...)) }
+	if a.Model != "" && a.Model != "inherit" {
+		if _, err := FindModel(s, a.Model); err != nil || !strings.Contains(a.Model, "/") {
+			notef("model: %s is not a model of Belay: the model of the main agent is used", a.Model)
+			a.Model = ""
+		}
+	} else {
+		a.Model = ""
+	}
+	given, limited := a.Tools, make(map[string][]string)
+	if given != nil {
+		a.Tools = []string{}
+	}
+	for _, name := range given {
+		bare, _, limit := strings.Cut(name, "(")
+		ours := ourTool(bare)
+		switch {
+		case ours == skill.InvokeTool:
+			continue // every agent can use skills
+		case !slices.Contains(append(stock, subagent.InvokeTool), ours) && !OfServer(ours):
+			notef("tools: Belay has no tool %s; the agent runs without it", name)
+			continue
+		case limit:
+			patterns := claude.Patterns(name, &claude.PermissionOptions{Project: RealDir(s.Project)})
+			patterns = slices.DeleteFunc(patterns, func(p string) bool { return !strings.HasPrefix(p, ours+"(") })
+			if len(patterns) == 0 {
+				notef("tools: Belay cannot keep the limit %s; the agent runs without it", name)
+				continue
+			}
+			limited[ours] = append(limited[ours], patterns...)
+			notef("tools: %s is the limit %s in Belay", name, strings.Join(patterns, ", "))
+		case ours != name:
+			notef("tools: %s is named %s in Belay", name, ours)
+		}
+		if !limit {
+			limited[ours] = append(limited[ours], "") // the whole tool
+		}
+		if !slices.Contains(a.Tools, ours) {
+			a.Tools = append(a.Tools, ours)
+		}
+	}
+	for _, tool := range a.Tools {
+		if !slices.Contains(limited[tool], "") {
+			a.Limits = append(a.Limits, limited[tool]...)
+		}
+	}
+	without(a, stock)
+}
+
+// ourTool returns Belay's name of a tool of Claude Code, or "" if Belay does not have the
+// tool.
+func ourTool(name string) string {
+	if server, ok := strings.CutPrefix(name, "mcp__"); ok {
+		if server, _, named := strings.Cut(server, "__"); !named {
+			return server + "__*"
+		}
+		return server
+	}
+	return ForeignNames[strings.ToLower(name)]
+}
+
+// without removes tools that an agent must not have. If only some calls of a tool are not
+// allowed, it removes the whole tool.
+func without(a *claude.Agent, stock []string) {
+	if len(a.Without) == 0 {
+		return
+	}
+	if a.Tools == nil {
+		a.Tools = append(slices.Clone(stock), subagent.InvokeTool, "*__*")
+	}
+	for _, name := range a.Without {
+		bare, _, limit := strings.Cut(name, "(")
+		ours := ourTool(bare)
+		if limit && ours != "" {
+			a.Notes = append(a.Notes, fmt.Sprintf("disallowedTools: %s: the agent runs without %s", name, ours))
+		}
+		a.Tools = slices.DeleteFunc(a.Tools, func(tool string) bool {
+			return ours == tool || strings.Contains(ours, "__") && OfServer(tool) // such a pattern may name the tool
+		})
+	}
+}
+
+// agentUses reports the agents of Claude Code.
+func agentUses(s *config.Loaded) []OtherFile {
+	agents, problems := readOtherAgents(s)
+	var uses []OtherFile
+	for _, one := range agents {
+		f := OtherFile{Path: ShownPath(s, one.Path), Use: switchedOff(s, "agents")}
+		if s.OtherAgents.Uses("agents") {
+			f.Use = strings.Join(append([]string{"agent " + one.Name}, one.Notes...), "; ")
+			f.Partly = len(one.Notes) > 0
+		}
+		uses = append(uses, f)
+	}
+	for i := range problems {
+		uses = append(uses, OtherFile{Path: ShownPath(s, problems[i].Path), Use: "not used: " + problems[i].Message, Partly: true})
+	}
+	return uses
+}
+
+// limitHooks returns the hook that keeps the limits of an agent, or none.
+func limitHooks(d *subagent.Declaration, floor *Floor) []hook.Subscription {
+	if len(d.Limits) == 0 {
+		return nil
+	}
+	return []hook.Subscription{belay.ToolPre.On("agent.limits", func(ctx context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
+		var mine []string
+		for _, pattern := range d.Limits {
+			if !strings.HasPrefix(pattern, call.Tool()+"(") {
+				continue
+			}
+			covered, err := floor.Covers(ctx, pattern, call)
+			if covered || err != nil {
+				return belay.Pass, err // tool.pre is a gate, so an error denies the call
+			}
+			mine = append(mine, pattern)
+		}
+		if len(mine) > 0 {
+			return belay.Deny(fmt.Sprintf("the agent %s may use only %s", d.Name, strings.Join(mine, ", "))), nil
+		}
+		return belay.Pass, nil
+	}, &hook.Options{Description: "keeps the limits in the agent's file", Version: "1"})}
+}

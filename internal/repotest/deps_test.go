@@ -76,7 +76,7 @@ var rooms = []room{
 	{"dialect", levelShared, nil, "names of other agents and of their tools are data, for whoever reads their files or speaks to them"},
 	{"internal/vendorhook", levelVendors, nil, "the hooks of all vendors are read and answered alike: what differs, the folder of the vendor brings"},
 	{"internal/vendorhook/vendorhooktest", levelVendors, nil, "the tests of the vendors ask real commands alike"},
-	{"dialect/claude", levelHosts, nil, "files of Claude Code become rules, skills, agents and servers: it reads them with the rooms of each"},
+	{"dialect/claude", levelHosts, []string{"github.com/bmatcuk/doublestar"}, "paths in permissions are patterns; files of Claude Code become rules, skills, agents and servers: it reads them with the rooms of each"},
 	{"dialect/codex", levelHosts, nil, "one folder for each vendor"},
 	{"dialect/gemini", levelHosts, nil, "one folder for each vendor"},
 	{"dialect/guard", levelRooms, nil, "as a hook of other agents, Belay is asked through the phases and an Authorizer: the program brings hooks, floor and store"},

@@ -33,7 +33,7 @@ func floorWith(t interface{ Fatal(args ...any) }, dir string, own bool, permissi
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := s.Permissions(&claude.PermissionOptions{Project: dir, Home: "/home/ada", Own: own, Shown: "settings.json"})
+	p := s.Permissions(&claude.PermissionOptions{Project: dir, Home: "/srv/ada", Own: own, Shown: "settings.json"})
 	f, err := permit.New(dir, &permit.Options{Mode: permit.Permissive, Sandboxed: true, Rules: p.Rules, Guards: p.Guards})
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func TestPermissionsBecomeRules(t *testing.T) {
 		"a file to change is still read":              {"deny", "Edit(/src/**)", false, "read", file("src/a/b.go"), belay.ToolPass},
 		"a file to change, used by a command":         {"deny", "Edit(/src/**)", false, "shell", shell("sed -i s/a/b/ src/a.go"), belay.ToolAsk},
 		"an absolute path":                            {"deny", "Read(//PROJECT/x)", false, "read", file("x"), belay.ToolDeny},
-		"a path in the home directory":                {"deny", "Read(~/.ssh/**)", false, "shell", shell("cat /home/ada/.ssh/id"), belay.ToolDeny},
+		"a path in the home directory":                {"deny", "Read(~/.ssh/**)", false, "shell", shell("cat /srv/ada/.ssh/id"), belay.ToolDeny},
 		"a path that cannot be translated denies all": {"deny", "Read([)", false, "read", file("x"), belay.ToolDeny},
 		"a server":                    {"deny", "mcp__github", false, "github__list", map[string]any{}, belay.ToolDeny},
 		"a tool of a server":          {"deny", "mcp__github__list", false, "github__list", map[string]any{}, belay.ToolDeny},

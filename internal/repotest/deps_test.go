@@ -75,7 +75,7 @@ var rooms = []room{
 	{"dialect", levelShared, nil, "names of other agents and of their tools are data, for whoever reads their files or speaks to them"},
 	{"internal/vendorhook", levelVendors, nil, "the hooks of all vendors are read and answered alike: what differs, the folder of the vendor brings"},
 	{"internal/vendorhook/vendorhooktest", levelVendors, nil, "the tests of the vendors ask real commands alike"},
-	{"dialect/claude", levelHosts, nil, "files of Claude Code become rules, skills, agents and servers: it reads them with the rooms of each"},
+	{"dialect/claude", levelHosts, []string{"github.com/bmatcuk/doublestar/v4"}, "files of Claude Code become rules, skills, agents and servers: it reads them with the rooms of each, and checks path patterns as the floor does"},
 	{"dialect/codex", levelHosts, nil, "one folder for each vendor"},
 	{"dialect/gemini", levelHosts, nil, "one folder for each vendor"},
 	{"subagent", levelRooms, nil, "a subagent is anything with a Run method: what it is made of, the program brings; what reads declarations is shared"},

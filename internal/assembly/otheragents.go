@@ -120,8 +120,7 @@ func adapt(s *config.Loaded, a *claude.Agent, stock []string) {
 			}
 			limited[ours] = append(limited[ours], patterns...)
 			notef("tools: %s is the limit %s in Belay", name, strings.Join(patterns, ", "))
-		case ours != name:
-			notef("tools: %s is named %s in Belay", name, ours)
+		default: // another name for the same tool needs no note
 		}
 		if !limit {
 			limited[ours] = append(limited[ours], "") // the whole tool
@@ -179,7 +178,7 @@ func agentUses(s *config.Loaded) []OtherFile {
 		f := OtherFile{Path: ShownPath(s, one.Path), Use: switchedOff(s, "agents")}
 		if s.OtherAgents.Uses("agents") {
 			f.Use = strings.Join(append([]string{"agent " + one.Name}, one.Notes...), "; ")
-			f.Partly = len(one.Notes) > 0
+			f.Partly = noteworthy(one.Notes)
 		}
 		uses = append(uses, f)
 	}

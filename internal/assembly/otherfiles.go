@@ -79,3 +79,8 @@ func (a *Assembler) ReportOtherFiles(ctx context.Context, s *config.Loaded) {
 		}
 	}
 }
+
+// noteworthy reports whether notes are more than that another model is used.
+func noteworthy(notes []string) bool {
+	return slices.ContainsFunc(notes, func(note string) bool { return !strings.HasPrefix(note, "model: ") })
+}

@@ -101,19 +101,7 @@ func newHookPlace(s *config.Loaded, from *agentFiles, base string, private bool,
 	return p
 }
 
-// PluginHooks returns the directory of a Claude Code plugin, if the plugin has hooks. The
-// name is the plugin's name.
-func PluginHooks(s *config.Loaded, root, name string, transcript vendorhook.Transcript) *HookPlace {
-	if !s.OtherAgents.Uses("hooks") || !s.OtherAgents.Uses("plugins") {
-		return nil
-	}
-	p := newPluginPlace(s, root, "plugin-"+idPart(name), transcript)
-	if !p.hasHooks() {
-		return nil
-	}
-	return p
-}
-
+// newPluginPlace returns the directory of a Claude Code plugin.
 func newPluginPlace(s *config.Loaded, root, id string, transcript vendorhook.Transcript) *HookPlace {
 	p := &HookPlace{Vendor: dialect.ClaudeCode, Foreign: &space.Foreign{
 		Dir: root, Origin: hook.Origin{Kind: hook.OriginSpace, Name: id}, Strict: s.OtherAgents.Strict,

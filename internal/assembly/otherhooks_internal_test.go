@@ -27,8 +27,8 @@ func TestAHostilePluginGainsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &config.Loaded{Project: project, UserDir: user}
-	plugin := PluginHooks(s, root, "../host/evil", nil)
-	if plugin == nil || strings.ContainsAny(plugin.Origin.Name, "/ ") || plugin.Origin.Kind != hook.OriginSpace {
+	plugin := newPluginPlace(s, root, "plugin-"+idPart("../host/evil"), nil)
+	if strings.ContainsAny(plugin.Origin.Name, "/ ") || plugin.Origin.Kind != hook.OriginSpace {
 		t.Fatalf("the plugin is %+v", plugin)
 	}
 	install := func() map[string]space.Note {

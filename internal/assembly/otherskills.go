@@ -109,7 +109,7 @@ func skillNotes(s *config.Loaded, skills []*skill.Skill, err error) []OtherFile 
 	}
 	var uses []OtherFile
 	for _, path := range slices.Sorted(maps.Keys(notes)) {
-		uses = append(uses, OtherFile{Path: ShownPath(s, path), Use: strings.Join(notes[path], "; "), Partly: true})
+		uses = append(uses, OtherFile{Path: ShownPath(s, path), Use: strings.Join(notes[path], "; "), Partly: noteworthy(notes[path])})
 	}
 	return uses
 }

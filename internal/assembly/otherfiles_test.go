@@ -1,6 +1,7 @@
 package assembly_test
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,9 +54,7 @@ func TestEveryFileOfOtherAgentsIsNamed(t *testing.T) {
 				t.Fatal(err)
 			}
 			files := map[string]string{test.file: test.text}
-			for name, text := range test.more {
-				files[name] = text
-			}
+			maps.Copy(files, test.more)
 			for name, text := range files {
 				path := filepath.Join(dir, filepath.FromSlash(name))
 				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

@@ -66,7 +66,7 @@ func ReadAgents(dir, prefix string) ([]*Agent, []subagent.Problem) {
 		a, problem := ParseAgent(path, text, prefix)
 		if problem != nil {
 			problems = append(problems, *problem)
-			return nil
+			return nil //nolint:nilerr // the problem has the error
 		}
 		if at := slices.IndexFunc(agents, func(o *Agent) bool { return o.Name == a.Name }); at >= 0 {
 			problems = append(problems, subagent.Problem{Path: path, Message: fmt.Sprintf("the agent %q is already declared in %s: rename one of them", a.Name, agents[at].Path)})

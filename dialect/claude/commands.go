@@ -85,7 +85,7 @@ func (c *Commands) List(ctx context.Context) ([]*skill.Skill, error) {
 		now[name] = one
 		if one.err != nil {
 			problems = append(problems, &skill.Problem{Kind: skill.NotLoaded, Path: path, Message: one.err.Error(), Err: one.err})
-			return nil
+			return nil //nolint:nilerr // the problem has the error
 		}
 		skills = append(skills, one.skill)
 		return nil

@@ -49,7 +49,7 @@ func readHead(text string) (*head, error) {
 	return &head{Document: doc, notes: []string{fmt.Sprintf("line %d: the frontmatter is no valid YAML, so it was read line by line (%s)", wrong.Line, wrong.Message)}}, nil
 }
 
-var keyLine = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_-]*)[ \t]*:(?:[ \t]+(.*)|)$`)
+var keyLine = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_-]*)[ \t]*:(?:[ \t]+(.*))?$`)
 
 // lines reads frontmatter line by line: a line that begins with a key and a colon begins a
 // field, and every other line continues the field above. Lines that begin with a dash are a

@@ -250,7 +250,7 @@ func (r *instructions) rules(dir, within string) {
 	count := 0
 	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() || filepath.Ext(path) != ".md" {
-			return nil // skip directories that cannot be read
+			return nil //nolint:nilerr // skip directories that cannot be read
 		}
 		if count++; count > mostRules {
 			r.files = append(r.files, Instruction{Path: dir, Notes: []string{fmt.Sprintf("only the first %d files are used", mostRules)}})

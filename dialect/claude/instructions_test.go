@@ -45,7 +45,7 @@ func TestInstructionsAreReadFromFarToNear(t *testing.T) {
 		"home/.claude/CLAUDE.md":     "of the user",
 	})
 	files := claude.ReadInstructions(&claude.Where{Project: filepath.Join(dir, "repo", "sub"), Home: filepath.Join(dir, "home")})
-	text := claude.Render(files, func(path string) string { return filepath.Base(path) })
+	text := claude.Render(files, filepath.Base)
 	at := 0
 	for _, want := range []string{"of the user", "of the repository", "of the project; see docs/style.md.", "Mail me@example.com, use @types/node", "the style, with more.md", "more style, and back: ../CLAUDE.md", "hidden away", "of me"} {
 		i := strings.Index(text[at:], want)
@@ -115,7 +115,7 @@ func TestImports(t *testing.T) {
 				}
 			}
 			files := claude.ReadInstructions(&claude.Where{Project: project})
-			text := claude.Render(files, func(path string) string { return filepath.Base(path) })
+			text := claude.Render(files, filepath.Base)
 			var notes []string
 			for i := range files {
 				notes = append(notes, files[i].Notes...)

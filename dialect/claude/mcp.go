@@ -107,13 +107,13 @@ func (r *servers) server(name string, value json.RawMessage) error {
 		return errors.New("it is no object")
 	}
 	if err := json.Unmarshal(value, &e); err != nil {
-		return err
+		return fmt.Errorf("it cannot be read: %w", err)
 	}
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		switch {
 		case slices.Contains([]string{"type", "command", "args", "env", "cwd", "url", "headers", "disabled"}, key):
 		case slices.Contains(restricting, key):
-			return fmt.Errorf("Belay does not know its limit %s: remove it, or write the server into .belay/mcp.json with the key tools", key)
+			return fmt.Errorf("its limit %s is not known to Belay: remove it, or write the server into .belay/mcp.json with the key tools", key)
 		default:
 			r.notef("server %s: Belay ignores the key %s", name, key)
 		}

@@ -28,7 +28,7 @@ func TestServersInBothForms(t *testing.T) {
 		"a secret stays a variable":             {`{"a": {"url": "https://x.example/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}}}`, "a https://x.example/mcp Bearer ${TOKEN}", ""},
 		"a variable that is not set":            {`{"a": {"command": "${GONE}"}}`, "", "the environment variable GONE is not set"},
 		"a type that is not supported":          {`{"a": {"type": "sse", "url": "https://x.example/sse"}}`, "", "server a is not used: type: Belay does not support the type sse"},
-		"a limit that is not known":             {`{"a": {"command": "x", "disabledTools": ["y"]}}`, "", "Belay does not know its limit disabledTools"},
+		"a limit that is not known":             {`{"a": {"command": "x", "disabledTools": ["y"]}}`, "", "its limit disabledTools is not known to Belay"},
 		"an unknown key":                        {`{"a": {"command": "x", "timeout": 5}}`, "a x ", "server a: Belay ignores the key timeout"},
 		"another server with a mistake":         {`{"mcpServers": {"a": {"command": "x"}, "b": 1}}`, "a x ", "server b is not used: it is no object"},
 		"an unknown key besides the servers":    {`{"mcpServers": {"a": {"command": "x"}}, "inputs": []}`, "a x ", "Belay ignores the key inputs"},

@@ -183,7 +183,11 @@ func agentUses(s *config.Loaded) []OtherFile {
 		uses = append(uses, f)
 	}
 	for i := range problems {
-		uses = append(uses, OtherFile{Path: ShownPath(s, problems[i].Path), Use: "not used: " + problems[i].Message, Partly: true})
+		f := OtherFile{Path: ShownPath(s, problems[i].Path), Use: "not used: " + problems[i].Message, Partly: true}
+		if !s.OtherAgents.Uses("agents") {
+			f.Use, f.Partly = switchedOff(s, "agents"), false
+		}
+		uses = append(uses, f)
 	}
 	return uses
 }

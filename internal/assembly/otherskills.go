@@ -132,7 +132,7 @@ func problemsOf(err error) []*skill.Problem {
 	}
 }
 
-// fills fills in the placeholders of skills and commands of Claude Code.
+// fills replaces the placeholders of skills and commands of Claude Code.
 type fills struct {
 	settings *config.Loaded
 	places   *Places

@@ -83,7 +83,7 @@ func runsCommands(dir string) bool {
 	runs := false
 	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error { // files that cannot be read are no commands
 		if err != nil || e.IsDir() || filepath.Ext(path) != ".md" {
-			return nil
+			return nil //nolint:nilerr // see above
 		}
 		if text, err := readRegular(path); err == nil && strings.Contains(string(text), "!`") || strings.Contains(string(text), "```!") {
 			runs = true

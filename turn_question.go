@@ -45,7 +45,7 @@ func (t *turn) askForTools(b *batch) (again bool, err error) {
 		asking = append(asking, c)
 	}
 	if aborted := t.ctx.Err() != nil; aborted || len(asking) == 0 {
-		return false, nil
+		return false, nil //nolint:nilerr // the turn ends its calls
 	}
 	b.unstart()
 	for _, c := range asking {

@@ -63,7 +63,7 @@ var errTimeout = &hook.SafeError{Code: codes.Timeout, Message: "the hook did not
 func (h *handler) translated(ctx context.Context, e *worker.Envelope) (json.RawMessage, error) {
 	asked, err := h.d.Protocol.Ask(ctx, e)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the protocol's error is complete
+		return nil, err
 	}
 	if asked.Known {
 		return asked.Answer, nil
@@ -93,5 +93,5 @@ func (h *handler) translated(ctx context.Context, e *worker.Envelope) (json.RawM
 	default:
 		r.Err = tooMuch(stdout, stderr)
 	}
-	return h.d.Protocol.Read(ctx, e, r) //nolint:wrapcheck // the protocol's error is complete
+	return h.d.Protocol.Read(ctx, e, r)
 }

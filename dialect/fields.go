@@ -76,8 +76,9 @@ func (f fields) put(key string, value *string) {
 	if value == nil {
 		return
 	}
-	data, _ := json.Marshal(*value) // a string always has a JSON form
-	f[key] = data
+	if data, err := json.Marshal(*value); err == nil { // a string always has a JSON form
+		f[key] = data
+	}
 }
 
 // copy sets a key to the first of these keys that the other object has.

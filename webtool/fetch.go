@@ -41,7 +41,7 @@ func sameHost(next *http.Request, via []*http.Request) error {
 func (e *Extension) fetch(ctx context.Context, in fetchIn) (belay.Result, error) {
 	address, err := url.Parse(in.URL)
 	if err != nil || address.Host == "" || address.Scheme != "https" && address.Scheme != "http" {
-		return belay.Failed(belay.ClassInvalid, fmt.Sprintf("%q is not the address of a web page: it must begin with https:// or http://.", in.URL)), nil
+		return belay.Failed(belay.ClassInvalid, fmt.Sprintf("%q is not the address of a web page: it must begin with https:// or http://.", in.URL)), nil //nolint:nilerr // the result tells
 	}
 	if address.User != nil {
 		return belay.Failed(belay.ClassInvalid, "The address contains a user name or a password: leave it out."), nil
@@ -69,13 +69,13 @@ func reason(err error) error {
 func (e *Extension) get(ctx context.Context, address *url.URL) (*page, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), http.NoBody)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("its address is invalid: %w", err)
 	}
 	r.Header.Set("User-Agent", userAgent)
 	r.Header.Set("Accept", "text/markdown, text/html, application/xhtml+xml, text/plain;q=0.9, application/json;q=0.9, */*;q=0.1")
 	response, err := e.client.Do(r)
 	if err != nil {
-		return nil, err
+		return nil, err //nolint:wrapcheck // fetch takes its reason out
 	}
 	defer func() { _ = response.Body.Close() }() // ignore errors: the body was only read
 	if to, err := response.Location(); err == nil && response.StatusCode/100 == 3 {
@@ -108,7 +108,8 @@ func (e *Extension) read(response *http.Response) (*page, error) {
 		return nil, err
 	}
 	if kind == "text/html" || kind == "application/xhtml+xml" {
-		return p, p.convert(body)
+		err = p.convert(body)
+		return p, err
 	}
 	p.text = string(body)
 	return p, nil
@@ -144,5 +145,9 @@ func decode(body []byte, charset string, cut bool) ([]byte, error) {
 	default:
 		return nil, fmt.Errorf("its charset is %.40q, which %s cannot read", charset, FetchTool)
 	}
-	return charmap.Windows1252.NewDecoder().Bytes(body)
+	text, err := charmap.Windows1252.NewDecoder().Bytes(body)
+	if err != nil {
+		return nil, fmt.Errorf("its text cannot be decoded: %w", err)
+	}
+	return text, nil
 }

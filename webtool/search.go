@@ -59,7 +59,9 @@ func oneLine(text string, most int) string {
 
 // SearXNG returns a searcher that asks a SearXNG server. Its settings must allow the format
 // json.
-func SearXNG(address string) Searcher { return searxng(strings.TrimRight(address, "/")) }
+func SearXNG(address string) Searcher { //nolint:ireturn // a Searcher is all it is
+	return searxng(strings.TrimRight(address, "/"))
+}
 
 type searxng string
 
@@ -84,7 +86,7 @@ func (s searxng) Search(ctx context.Context, client *http.Client, query string, 
 
 // Brave returns a searcher that asks the Brave Search API, or a server with the same API at
 // another address. An empty address means api.search.brave.com.
-func Brave(address, key string) Searcher {
+func Brave(address, key string) Searcher { //nolint:ireturn // likewise
 	if address == "" {
 		address = "https://api.search.brave.com"
 	}
@@ -128,7 +130,7 @@ func ask(ctx context.Context, client *http.Client, address string, header map[st
 	}
 	response, err := client.Do(r)
 	if err != nil {
-		return err
+		return err //nolint:wrapcheck // search takes its reason out
 	}
 	defer func() { _ = response.Body.Close() }() // ignore errors: the body was only read
 	if response.StatusCode != http.StatusOK {

@@ -24,7 +24,7 @@ type warm struct {
 
 func newWarm(t *testing.T) *warm {
 	t.Helper()
-	runtime, err := os.MkdirTemp("", "bw") // the path of a socket must be short
+	runtime, err := os.MkdirTemp("", "bw") //nolint:usetesting // the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,10 +52,10 @@ func (w *warm) command(stdin string, args ...string) (cmd *exec.Cmd, stdout *byt
 	return cmd, stdout
 }
 
-// ask runs the command and returns its output.
-func (w *warm) ask(stdin string) string {
+// ask runs the command with pushEvent, and returns its output.
+func (w *warm) ask() string {
 	w.t.Helper()
-	cmd, stdout := w.command(stdin)
+	cmd, stdout := w.command(pushEvent)
 	if err := cmd.Run(); err != nil {
 		w.t.Fatalf("belay hook: %v", err)
 	}
@@ -74,11 +74,11 @@ func (w *warm) workers() []int {
 		if err != nil {
 			continue
 		}
-		line, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
+		line, err := os.ReadFile("/proc/" + e.Name() + "/cmdline")
 		if err != nil || !strings.HasSuffix(string(line), "hook\x00worker\x00") {
 			continue
 		}
-		if dir, err := os.Readlink(filepath.Join("/proc", e.Name(), "cwd")); err == nil && dir == w.dir {
+		if dir, err := os.Readlink("/proc/" + e.Name() + "/cwd"); err == nil && dir == w.dir {
 			found = append(found, pid)
 		}
 	}
@@ -116,7 +116,7 @@ func asksTheUser(out string) bool { return strings.Contains(out, `"permissionDec
 func TestTheWorkerAnswersLikeTheCommand(t *testing.T) { // SPEC B-05
 	t.Parallel()
 	w := newWarm(t)
-	if out := w.ask(pushEvent); !asksTheUser(out) {
+	if out := w.ask(); !asksTheUser(out) {
 		t.Fatalf("without a worker: %s", out)
 	}
 	w.until("a worker listens", func() bool { return len(w.sockets()) == 1 })
@@ -124,7 +124,7 @@ func TestTheWorkerAnswersLikeTheCommand(t *testing.T) { // SPEC B-05
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the socket has the mode %v (%v), want 0600", info.Mode(), err)
 	}
-	if out := w.ask(pushEvent); !asksTheUser(out) {
+	if out := w.ask(); !asksTheUser(out) {
 		t.Fatalf("with a worker: %s", out)
 	}
 	workers := w.workers()
@@ -136,13 +136,13 @@ func TestTheWorkerAnswersLikeTheCommand(t *testing.T) { // SPEC B-05
 	if err := os.WriteFile(hook, []byte("hooks: [{id: no-push, phase: tool.pre, match: {tools: [shell]}, action: {deny: no pushes today}}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out := w.ask(pushEvent); !strings.Contains(out, "no pushes today") {
+	if out := w.ask(); !strings.Contains(out, "no pushes today") {
 		t.Errorf("after a hook was added: %s", out)
 	}
 	if err := os.WriteFile(hook, []byte("hooks: [{id: no-push, phas: tool.pre}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out := w.ask(pushEvent); !strings.Contains(out, `"permissionDecision":"deny"`) || !strings.Contains(out, "unknown key") {
+	if out := w.ask(); !strings.Contains(out, `"permissionDecision":"deny"`) || !strings.Contains(out, "unknown key") {
 		t.Errorf("after a hook file got a mistake: %s", out)
 	}
 	if err := os.Remove(hook); err != nil {
@@ -152,13 +152,13 @@ func TestTheWorkerAnswersLikeTheCommand(t *testing.T) { // SPEC B-05
 		t.Fatal(err)
 	}
 	// The worker may have stopped while it had the store locked. Then the command denies.
-	if out := w.ask(pushEvent); !asksTheUser(out) && !strings.Contains(out, "the file is locked") {
+	if out := w.ask(); !asksTheUser(out) && !strings.Contains(out, "the file is locked") {
 		t.Errorf("with a worker that hangs: %s", out)
 	}
 	if err := syscall.Kill(workers[0], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	if out := w.ask(pushEvent); !asksTheUser(out) {
+	if out := w.ask(); !asksTheUser(out) {
 		t.Errorf("after the worker was killed: %s", out)
 	}
 }
@@ -167,7 +167,7 @@ func TestTheWorkerAnswersLikeTheCommand(t *testing.T) { // SPEC B-05
 func TestAWorkerKilledInTheMiddleChangesNothing(t *testing.T) { // SPEC B-05
 	t.Parallel()
 	w := newWarm(t)
-	w.ask(pushEvent)
+	w.ask()
 	w.until("a worker listens", func() bool { return len(w.sockets()) == 1 })
 	started, blocked := filepath.Join(w.dir, "started"), filepath.Join(w.dir, "blocked")
 	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
@@ -207,7 +207,7 @@ func TestAWorkerKilledInTheMiddleChangesNothing(t *testing.T) { // SPEC B-05
 func TestAFalseWorkerIsNotAsked(t *testing.T) { // SPEC B-05
 	t.Parallel()
 	w := newWarm(t)
-	w.ask(pushEvent)
+	w.ask()
 	w.until("a worker listens", func() bool { return len(w.sockets()) == 1 })
 	socket := w.sockets()[0]
 	for _, pid := range w.workers() {
@@ -248,7 +248,7 @@ while True:
 	if _, err := out.Read(make([]byte, 5)); err != nil {
 		t.Fatal(err)
 	}
-	if out := w.ask(pushEvent); !asksTheUser(out) {
+	if out := w.ask(); !asksTheUser(out) {
 		t.Errorf("with a false worker: %q", out)
 	}
 	if _, err := os.Stat(got); err == nil {

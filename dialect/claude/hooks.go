@@ -15,7 +15,7 @@ const PluginHookFile = "hooks/hooks.json"
 
 // ReadHooks reads the hooks of settings files, or of a plugin's hooks.json.
 func ReadHooks(opts *vendorhook.Options, files ...vendorhook.File) (*vendorhook.Reading, error) {
-	return vendorhook.Read(hookProfile(), opts, files...) //nolint:wrapcheck // the error names the file
+	return vendorhook.Read(hookProfile(), opts, files...)
 }
 
 func hookProfile() *vendorhook.Profile {

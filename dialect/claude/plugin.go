@@ -37,7 +37,7 @@ type manifest struct {
 	Commands   json.RawMessage `json:"commands"`
 	Agents     json.RawMessage `json:"agents"`
 	Skills     json.RawMessage `json:"skills"`
-	MCPServers json.RawMessage `json:"mcpServers"` //nolint:tagliatelle // the key of Claude Code
+	MCPServers json.RawMessage `json:"mcpServers"`
 }
 
 // ReadPlugin reads the plugin in a directory. name is used if the manifest has no name.
@@ -171,7 +171,7 @@ func Marketplace(dir string) (plugins map[string]string, notes []string, err err
 	}
 	var m struct {
 		Metadata struct {
-			PluginRoot string `json:"pluginRoot"` //nolint:tagliatelle // the key of Claude Code
+			PluginRoot string `json:"pluginRoot"`
 		} `json:"metadata"`
 		Plugins []struct {
 			Name   string          `json:"name"`
@@ -228,7 +228,7 @@ func FindPlugin(id, own string, marketplaces map[string]string) (string, error) 
 		return root, nil
 	}
 	var known map[string]struct {
-		Location string `json:"installLocation"` //nolint:tagliatelle // the key of Claude Code
+		Location string `json:"installLocation"`
 	}
 	if text, err := readText(filepath.Join(own, "plugins", "known_marketplaces.json"), mostManifest); err == nil && json.Unmarshal([]byte(text), &known) == nil {
 		if plugins, _, err := Marketplace(known[market].Location); err == nil && plugins[name] != "" {
@@ -251,7 +251,7 @@ func installed(file, id string) string {
 		return ""
 	}
 	type place struct {
-		Path string `json:"installPath"` //nolint:tagliatelle // the key of Claude Code
+		Path string `json:"installPath"`
 	}
 	var places []place
 	if json.Unmarshal(list.Plugins[id], &places) != nil {

@@ -12,7 +12,7 @@ const HookFile = "hooks.json"
 
 // ReadHooks reads the hooks of hooks.json files.
 func ReadHooks(opts *vendorhook.Options, files ...vendorhook.File) (*vendorhook.Reading, error) {
-	return vendorhook.Read(hookProfile(), opts, files...) //nolint:wrapcheck // the error names the file
+	return vendorhook.Read(hookProfile(), opts, files...)
 }
 
 func hookProfile() *vendorhook.Profile {

@@ -12,7 +12,7 @@ const HookFile = "settings.json"
 
 // ReadHooks reads the hooks of settings files.
 func ReadHooks(opts *vendorhook.Options, files ...vendorhook.File) (*vendorhook.Reading, error) {
-	return vendorhook.Read(hookProfile(), opts, files...) //nolint:wrapcheck // the error names the file
+	return vendorhook.Read(hookProfile(), opts, files...)
 }
 
 func hookProfile() *vendorhook.Profile {

@@ -197,7 +197,8 @@ func printed(value any, a answer) Output {
 		return refuseWithExitCode("", "Belay could not write its answer: "+err.Error())
 	}
 	out := silent(a)
-	out.Stdout = append(data, '\n')
+	data = append(data, '\n')
+	out.Stdout = data
 	return out
 }
 

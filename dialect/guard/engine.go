@@ -76,7 +76,7 @@ type foundKey struct{}
 func (e *Engine) askFloor(ctx context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
 	a, err := e.Floor.Authorize(ctx, call)
 	if err != nil {
-		return belay.Deny("the permission check failed: " + err.Error()), nil
+		return belay.Deny("the permission check failed: " + err.Error()), nil //nolint:nilerr // the denial has the error
 	}
 	if to, ok := ctx.Value(foundKey{}).(*found); ok {
 		to.Authorization = a

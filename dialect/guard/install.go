@@ -161,7 +161,7 @@ func (s Setup) ours(entry []byte) bool {
 // there is no file. Install changes no other byte of the file, and adds nothing that is
 // there already. program is the shell word for Belay.
 func (s Setup) Install(text []byte, program string) ([]byte, error) {
-	if len(strings.TrimSpace(string(text))) == 0 {
+	if strings.TrimSpace(string(text)) == "" {
 		text = []byte(s.empty)
 	}
 	for _, event := range s.events {
@@ -225,7 +225,7 @@ func (s Setup) hooks(text []byte) (*container, error) {
 // Installed returns the events for which a file has Belay's hooks, and those for which it
 // has none.
 func (s Setup) Installed(text []byte) (has, lacks []string, err error) {
-	if len(strings.TrimSpace(string(text))) == 0 {
+	if strings.TrimSpace(string(text)) == "" {
 		return nil, s.events, nil
 	}
 	hooks, err := s.hooks(text)
@@ -287,7 +287,7 @@ func (s Setup) removeOne(text []byte) ([]byte, error) {
 				continue
 			}
 			switch {
-			case len(elements.members) > 1 || !elements.tight(text):
+			case len(elements.members) > 1 || !elements.tight():
 				return elements.remove(text, j), nil
 			case len(hooks.members) > 1:
 				return hooks.remove(text, i), nil

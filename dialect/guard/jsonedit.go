@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -91,9 +92,9 @@ func keyLength(text []byte) int {
 
 // find returns the last member with a key: agents use the last one.
 func (c *container) find(key string) (member, bool) {
-	for i := len(c.members) - 1; i >= 0; i-- {
-		if c.members[i].key == key {
-			return c.members[i], true
+	for _, m := range slices.Backward(c.members) {
+		if m.key == key {
+			return m, true
 		}
 	}
 	return member{}, false
@@ -139,7 +140,7 @@ func (c *container) append(text []byte, value string) []byte {
 
 // tight reports whether the only member of a container fills it. Install writes a new list
 // like this.
-func (c *container) tight(text []byte) bool {
+func (c *container) tight() bool {
 	return len(c.members) == 1 && c.members[0].begin == c.open+1 && c.members[0].end == c.close
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 
@@ -118,8 +119,6 @@ func guardProfiles(given map[string]permit.Profile) map[string]permit.Profile {
 	for _, tool := range []string{"WebSearch", "web_search", "google_web_search"} {
 		all[tool] = permit.Profile{Zone: permit.ZoneNetwork}
 	}
-	for name, profile := range given {
-		all[name] = profile
-	}
+	maps.Copy(all, given)
 	return all
 }

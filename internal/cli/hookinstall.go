@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -160,7 +161,7 @@ func (a *app) changeSetup(ctx context.Context, o *setupOptions, change func(guar
 	if err != nil {
 		return usage("%s: %w", file, err)
 	}
-	if string(before) == string(after) {
+	if bytes.Equal(before, after) {
 		a.remarkf("%s: nothing to change", file)
 		return nil
 	}
@@ -169,7 +170,7 @@ func (a *app) changeSetup(ctx context.Context, o *setupOptions, change func(guar
 	if err := a.agree(ctx, o.yes, "change "+file+"?"); err != nil {
 		return err
 	}
-	if now, err := readSetup(file); err != nil || string(now) != string(before) {
+	if now, err := readSetup(file); err != nil || !bytes.Equal(now, before) {
 		return errors.Join(fmt.Errorf("%s has changed meanwhile: run the command again", file), err)
 	}
 	if after == nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -87,7 +88,7 @@ func (a *app) standardInput(ctx context.Context, patience time.Duration) (string
 			return
 		}
 		rest, err := io.ReadAll(io.LimitReader(a.in, mostPiped))
-		whole <- read{append(one, rest...), err}
+		whole <- read{slices.Concat(one, rest), err}
 	}()
 	var late <-chan time.Time
 	if patience > 0 {
@@ -95,7 +96,7 @@ func (a *app) standardInput(ctx context.Context, patience time.Duration) (string
 		defer timer.Stop()
 		late = timer.C
 	}
-	got := read{}
+	var got read
 	select {
 	case got = <-first:
 	case <-late:

@@ -16,7 +16,7 @@ func eventTable(v dialect.Vendor) string {
 	for _, e := range v.Events() {
 		phase := "none"
 		if e.Phase != "" {
-			phase = fmt.Sprintf("[`%s`](hooks.md#%s)", e.Phase, strings.ReplaceAll(e.Phase, ".", ""))
+			phase = fmt.Sprintf("[%#q](hooks.md#%s)", e.Phase, strings.ReplaceAll(e.Phase, ".", ""))
 		}
 		fmt.Fprintf(&b, "| [`%s`](%s) | %s | %s | %s | %s |\n", e.Name, e.Source, phase, cmp.Or(e.Kept, "-"), cmp.Or(e.Differs, "-"), cmp.Or(e.Refused, "-"))
 	}

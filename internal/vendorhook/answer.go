@@ -165,7 +165,7 @@ var denial = sync.OnceValue(func() *regexp.Regexp {
 })
 
 var (
-	colours = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\x1b\[[0-9;?]*[ -/]*[@-~]`) })
+	colours = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\x1b\[[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]`) })
 	escapes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\\u00[0-9A-Fa-f]{2}`) })
 )
 

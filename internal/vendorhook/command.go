@@ -31,10 +31,10 @@ func (r *reader) argv(e *entry) ([]string, bool) {
 				return []string{name, "-NoProfile", "-Command", e.command}, true
 			}
 		}
-		r.refuse(e.line, "shell: powershell is not installed here, so this hook does not run")
+		r.refusef(e.line, "shell: powershell is not installed here, so this hook does not run")
 		return nil, false
 	default:
-		r.refuse(e.line, "shell: there is no shell %q, so this hook does not run: write bash or powershell", e.shell)
+		r.refusef(e.line, "shell: there is no shell %q, so this hook does not run: write bash or powershell", e.shell)
 		return nil, false
 	}
 }

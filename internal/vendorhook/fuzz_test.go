@@ -32,10 +32,10 @@ func gate(t testing.TB, v dialect.Vendor, event string, grants ...string) declar
 	return r.Hooks[0].Protocol
 }
 
-// decision returns the decision of an answer.
-func decision(t testing.TB, p declare.Protocol, phase, input string, r *declare.Reply) string {
+// decision returns the decision of an answer at tool.pre.
+func decision(t testing.TB, p declare.Protocol, input string, r *declare.Reply) string {
 	t.Helper()
-	answer, err := p.Read(t.Context(), &worker.Envelope{Phase: phase, Session: "s", Input: json.RawMessage(input)}, r)
+	answer, err := p.Read(t.Context(), &worker.Envelope{Phase: "tool.pre", Session: "s", Input: json.RawMessage(input)}, r)
 	var said struct {
 		Decision string `json:"decision"`
 	}
@@ -84,20 +84,20 @@ func FuzzDenialStays(f *testing.F) {
 				}
 				p := gate(t, vendor, event, "approve", "rewrite_input")
 				const call = `{"id":"c","tool":"shell","input":{"command":"x"}}`
-				if d := decision(t, p, "tool.pre", call, &declare.Reply{Code: code, Stdout: denial}); d != "deny" && d != "halt" {
+				if d := decision(t, p, call, &declare.Reply{Code: code, Stdout: denial}); d != "deny" && d != "halt" {
 					t.Fatalf("%s: %s with exit code %d became %q", vendor, denial, code, d)
 				}
 				around := before + denial + after
 				if json.Valid([]byte(strings.TrimSpace(around))) {
 					continue // another JSON value: its own meaning counts
 				}
-				if d := decision(t, p, "tool.pre", call, &declare.Reply{Code: code, Stdout: around}); d != "deny" && d != "halt" {
+				if d := decision(t, p, call, &declare.Reply{Code: code, Stdout: around}); d != "deny" && d != "halt" {
 					t.Fatalf("%s: %q with exit code %d became %q", vendor, around, code, d)
 				}
 			}
 		}
 		p := gate(t, dialect.ClaudeCode, "PreToolUse", "approve")
-		if d := decision(t, p, "tool.pre", `{"id":"c","tool":"shell","input":{"command":"x"}}`, &declare.Reply{Code: 2, Stdout: before + after, Stderr: value}); d != "deny" && d != "halt" {
+		if d := decision(t, p, `{"id":"c","tool":"shell","input":{"command":"x"}}`, &declare.Reply{Code: 2, Stdout: before + after, Stderr: value}); d != "deny" && d != "halt" {
 			t.Fatalf("exit code 2 with %q became %q", before+after, d)
 		}
 	})
@@ -106,7 +106,7 @@ func FuzzDenialStays(f *testing.F) {
 func TestOutputThatIsTooLongDenies(t *testing.T) {
 	t.Parallel()
 	p := gate(t, dialect.ClaudeCode, "PreToolUse")
-	if d := decision(t, p, "tool.pre", `{"id":"c","tool":"shell","input":{"command":"x"}}`, &declare.Reply{Stdout: "{", Cut: true}); d != "deny" {
+	if d := decision(t, p, `{"id":"c","tool":"shell","input":{"command":"x"}}`, &declare.Reply{Stdout: "{", Cut: true}); d != "deny" {
 		t.Errorf("the decision is %q", d)
 	}
 }
@@ -130,7 +130,7 @@ func TestAnAllowedCallIsApprovedOnce(t *testing.T) {
 		t.Errorf("a call that no hook allowed got %s", a)
 	}
 	reply := &declare.Reply{Stdout: `{"hookSpecificOutput":{"permissionDecision":"allow","permissionDecisionReason":"safe"}}`}
-	if d := decision(t, r.Hooks[0].Protocol, "tool.pre", `{"id":"c1","tool":"shell","input":{"command":"x"}}`, reply); d != "" {
+	if d := decision(t, r.Hooks[0].Protocol, `{"id":"c1","tool":"shell","input":{"command":"x"}}`, reply); d != "" {
 		t.Errorf("the decision is %q", d)
 	}
 	if a := ask("c2"); a != "" {

@@ -25,7 +25,7 @@ func (r *reader) matcher(event dialect.Event, text string, line int) *matcher {
 	m := &matcher{text: text}
 	if event.Kind == dialect.UserPromptSubmit || event.Kind == dialect.Stop {
 		if text != "" && text != "*" {
-			r.note(line, false, "%s has no matcher: its hooks always run", event.Name)
+			r.notef(line, false, "%s has no matcher: its hooks always run", event.Name)
 		}
 		return &matcher{}
 	}
@@ -39,7 +39,7 @@ func (r *reader) matcher(event dialect.Event, text string, line int) *matcher {
 	} else {
 		var err error
 		if m.pattern, err = regexp.Compile(text); err != nil {
-			r.note(line, true, "matcher %q: Belay cannot read this regular expression, so the hooks run for everything", text)
+			r.notef(line, true, "matcher %q: Belay cannot read this regular expression, so the hooks run for everything", text)
 			return m
 		}
 	}
@@ -54,7 +54,7 @@ func (r *reader) checkMatcher(m *matcher, line int) {
 	all := append(r.Vendor.AllNames(), "mcp__server__tool", "mcp_server_tool")
 	switch {
 	case m.pattern != nil && !slices.ContainsFunc(all, m.pattern.MatchString) && !strings.Contains(m.text, "mcp_"):
-		r.note(line, true, "matcher %q matches no tool%s: its hooks never run", m.text, r.instead(m.text))
+		r.notef(line, true, "matcher %q matches no tool%s: its hooks never run", m.text, r.instead(m.text))
 	case m.names != nil:
 		for _, name := range m.names {
 			if slices.Contains(all, name) || strings.HasPrefix(name, "mcp__") {
@@ -64,7 +64,7 @@ func (r *reader) checkMatcher(m *matcher, line int) {
 			if dialect.Absent(name) {
 				hint = ": Belay has no such tool"
 			}
-			r.note(line, !dialect.Absent(name), "matcher %q matches no tool%s", name, hint)
+			r.notef(line, !dialect.Absent(name), "matcher %q matches no tool%s", name, hint)
 		}
 	}
 }
@@ -228,7 +228,9 @@ func (r *rule) holds(v dialect.Vendor, dir string, names []string, call dialect.
 		return true
 	}
 	var in struct {
-		Command, Path, Name string
+		Command string `json:"command"`
+		Path    string `json:"path"`
+		Name    string `json:"name"`
 	}
 	if json.Unmarshal(calls[0].Input, &in) != nil {
 		return true
@@ -294,7 +296,7 @@ func pathMatches(pattern, dir, path string) bool {
 func globPattern(pattern, star string) *regexp.Regexp {
 	var b strings.Builder
 	b.WriteByte('^')
-	for len(pattern) > 0 {
+	for pattern != "" {
 		switch {
 		case strings.HasPrefix(pattern, "**/"):
 			b.WriteString(`(?:.*/)?`)

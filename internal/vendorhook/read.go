@@ -123,14 +123,14 @@ func lineOf(err error) int {
 	return 1
 }
 
-func (r *reader) note(line int, warning bool, format string, args ...any) {
+func (r *reader) notef(line int, warning bool, format string, args ...any) {
 	r.out.Notes = append(r.out.Notes, Note{File: r.file.Path, Line: line, Message: fmt.Sprintf(format, args...), Warning: warning})
 }
 
-// refuse notes a hook that does not run.
-func (r *reader) refuse(line int, format string, args ...any) {
+// refusef notes a hook that does not run.
+func (r *reader) refusef(line int, format string, args ...any) {
 	r.out.Refused++
-	r.note(line, true, format, args...)
+	r.notef(line, true, format, args...)
 }
 
 // document reads a file. It returns true if the file switches all hooks off.
@@ -140,9 +140,9 @@ func (r *reader) document(root frontmatter.Value) (off bool) {
 		case f.Key == "hooks" && f.Value.Kind == frontmatter.Map:
 			r.events(f.Value)
 		case f.Key == "hooks":
-			r.note(f.Line, true, "hooks is %s, so none of these hooks run: write an object with events", f.Value.Kind)
+			r.notef(f.Line, true, "hooks is %s, so none of these hooks run: write an object with events", f.Value.Kind)
 		case f.Key == "disableAllHooks" && f.Value.Text == "true":
-			r.note(f.Line, false, "disableAllHooks is set: the hooks of %s in this directory do not run", r.Vendor.Title())
+			r.notef(f.Line, false, "disableAllHooks is set: the hooks of %s in this directory do not run", r.Vendor.Title())
 			off = true
 		case !r.file.Whole || f.Key == "description" || f.Key == "$schema" || f.Key == "version" || slices.Contains(r.Known, f.Key):
 		default:
@@ -150,7 +150,7 @@ func (r *reader) document(root frontmatter.Value) (off bool) {
 				r.event(f)
 				continue
 			}
-			r.note(f.Line, false, "unknown key %q: Belay ignores it", f.Key)
+			r.notef(f.Line, false, "unknown key %q: Belay ignores it", f.Key)
 		}
 	}
 	return off
@@ -167,23 +167,23 @@ func (r *reader) event(f frontmatter.Field) {
 	groups := f.Value.List
 	switch {
 	case f.Value.Kind != frontmatter.List && known:
-		r.refuse(f.Line, "%s is %s, so its hooks do not run: write a list", f.Key, f.Value.Kind)
+		r.refusef(f.Line, "%s is %s, so its hooks do not run: write a list", f.Key, f.Value.Kind)
 		return
 	case !known && f.Value.Kind != frontmatter.List: // settings beside the events, such as hooks.enabled of Gemini CLI
-		r.note(f.Line, false, "hooks.%s: Belay ignores this key", f.Key)
+		r.notef(f.Line, false, "hooks.%s: Belay ignores this key", f.Key)
 		return
 	case !known:
 		var names []string
 		for _, e := range r.Vendor.Events() {
 			names = append(names, e.Name)
 		}
-		r.refuse(f.Line, "there is no event %q in %s%s: its hooks do not run", f.Key, r.Vendor.Title(), near.Hint(f.Key, names))
+		r.refusef(f.Line, "there is no event %q in %s%s: its hooks do not run", f.Key, r.Vendor.Title(), near.Hint(f.Key, names))
 		return
 	case event.Phase == "":
 		for range max(1, len(groups)) {
 			r.out.Refused++
 		}
-		r.note(f.Line, true, "Belay has no event %s: its hooks do not run", f.Key)
+		r.notef(f.Line, true, "Belay has no event %s: its hooks do not run", f.Key)
 		return
 	}
 	for _, g := range groups {
@@ -194,7 +194,7 @@ func (r *reader) event(f frontmatter.Field) {
 // group reads a matcher with its hooks.
 func (r *reader) group(event dialect.Event, v frontmatter.Value) {
 	if v.Kind != frontmatter.Map {
-		r.refuse(v.Line, "an entry of %s is %s, so it does not run: write an object with hooks", event.Name, v.Kind)
+		r.refusef(v.Line, "an entry of %s is %s, so it does not run: write an object with hooks", event.Name, v.Kind)
 		return
 	}
 	matcher, line := "", v.Line
@@ -207,7 +207,7 @@ func (r *reader) group(event dialect.Event, v frontmatter.Value) {
 			if f.Value.Kind == frontmatter.String {
 				matcher = f.Value.Text
 			} else if f.Value.Kind != frontmatter.Null {
-				r.note(f.Line, true, "matcher is %s: Belay runs the hooks for everything", f.Value.Kind)
+				r.notef(f.Line, true, "matcher is %s: Belay runs the hooks for everything", f.Value.Kind)
 			}
 		case "hooks":
 			hooks = f.Value.List
@@ -216,14 +216,14 @@ func (r *reader) group(event dialect.Event, v frontmatter.Value) {
 		case "description", "sequential", "id":
 		case "timeout", "name", "args", "async", "statusMessage", "if", "shell", "once", "asyncRewake":
 			if !direct && !hasKey(v, "command") {
-				r.note(f.Line, true, "%s belongs to a hook, and not beside matcher: Belay ignores it", f.Key)
+				r.notef(f.Line, true, "%s belongs to a hook, and not beside matcher: Belay ignores it", f.Key)
 			}
 		default:
-			r.note(f.Line, false, "unknown key %q: Belay ignores it", f.Key)
+			r.notef(f.Line, false, "unknown key %q: Belay ignores it", f.Key)
 		}
 	}
 	if direct && hooks == nil {
-		r.refuse(v.Line, "this hook is not in a list hooks, so %s does not run it, and neither does Belay: write {\"hooks\": [ … ]}", r.Vendor.Title())
+		r.refusef(v.Line, "this hook is not in a list hooks, so %s does not run it, and neither does Belay: write {\"hooks\": [ … ]}", r.Vendor.Title())
 		return
 	}
 	m := r.matcher(event, matcher, line)
@@ -248,7 +248,7 @@ type entry struct {
 // hook reads one hook.
 func (r *reader) hook(event dialect.Event, m *matcher, v frontmatter.Value) {
 	if v.Kind != frontmatter.Map {
-		r.refuse(v.Line, "a hook of %s is %s, so it does not run: write an object", event.Name, v.Kind)
+		r.refusef(v.Line, "a hook of %s is %s, so it does not run: write an object", event.Name, v.Kind)
 		return
 	}
 	e := &entry{kind: "command", line: v.Line, timeout: r.Timeout(event.Kind)}
@@ -257,13 +257,13 @@ func (r *reader) hook(event dialect.Event, m *matcher, v frontmatter.Value) {
 	}
 	switch {
 	case e.kind != "command":
-		r.refuse(e.line, "a hook of the type %s does not run: Belay runs only hooks of the type command", e.kind)
+		r.refusef(e.line, "a hook of the type %s does not run: Belay runs only hooks of the type command", e.kind)
 		return
 	case strings.TrimSpace(e.command) == "":
-		r.refuse(e.line, "this hook of %s has no command, so it does not run", event.Name)
+		r.refusef(e.line, "this hook of %s has no command, so it does not run", event.Name)
 		return
 	case e.condition != "" && !isTool(event.Kind):
-		r.refuse(e.line, "if works only at events of tools, so %s never runs this hook, and neither does Belay", r.Vendor.Title())
+		r.refusef(e.line, "if works only at events of tools, so %s never runs this hook, and neither does Belay", r.Vendor.Title())
 		return
 	}
 	r.add(event, m, e)
@@ -292,15 +292,15 @@ func (r *reader) key(event dialect.Event, e *entry, f frontmatter.Field) {
 		switch e.closed = f.Value.Text != "continue" && f.Value.Text != "allow"; {
 		case f.Value.Text == "block":
 		case e.closed:
-			r.note(f.Line, true, "onFailure: Belay does not know %q: if the hook fails, it blocks", f.Value.Text)
+			r.notef(f.Line, true, "onFailure: Belay does not know %q: if the hook fails, it blocks", f.Value.Text)
 		}
 	case "asyncRewake":
 		if f.Value.Text == "true" {
 			e.async = true
-			r.note(f.Line, true, "asyncRewake: the hook runs in the background, but in Belay its exit code 2 does not wake the model")
+			r.notef(f.Line, true, "asyncRewake: the hook runs in the background, but in Belay its exit code 2 does not wake the model")
 		}
 	case "once":
-		r.note(f.Line, false, "once has no effect in this file, as in %s", r.Vendor.Title())
+		r.notef(f.Line, false, "once has no effect in this file, as in %s", r.Vendor.Title())
 	case "statusMessage", "name":
 		if e.status == "" {
 			e.status = f.Value.Text
@@ -308,22 +308,22 @@ func (r *reader) key(event dialect.Event, e *entry, f frontmatter.Field) {
 	case "description", "commandWindows", "command_windows", "additionalContextLimit":
 	case "url", "prompt", "model", "server", "tool", "input", "headers", "allowedEnvVars": // keys of other types of hooks
 	default:
-		r.note(f.Line, false, "unknown key %q of a hook at %s: Belay ignores it", f.Key, event.Name)
+		r.notef(f.Line, false, "unknown key %q of a hook at %s: Belay ignores it", f.Key, event.Name)
 	}
 }
 
 func (r *reader) timeout(e *entry, f frontmatter.Field) {
 	n, err := strconv.ParseFloat(f.Value.Text, 64)
 	if err != nil || n <= 0 {
-		r.note(f.Line, true, "timeout must be a number above 0: Belay uses the default of %s", e.timeout)
+		r.notef(f.Line, true, "timeout must be a number above 0: Belay uses the default of %s", e.timeout)
 		return
 	}
 	e.timeout = min(time.Duration(n*float64(r.Unit)), 24*time.Hour)
 	switch {
 	case r.Unit == time.Second && n >= 1000:
-		r.note(f.Line, true, "timeout: %s means %s: %s has seconds, and milliseconds are probably meant", f.Value.Text, e.timeout, r.Vendor.Title())
+		r.notef(f.Line, true, "timeout: %s means %s: %s has seconds, and milliseconds are probably meant", f.Value.Text, e.timeout, r.Vendor.Title())
 	case r.Unit == time.Millisecond && n < 100:
-		r.note(f.Line, true, "timeout: %s means %s: %s has milliseconds, and seconds are probably meant", f.Value.Text, e.timeout, r.Vendor.Title())
+		r.notef(f.Line, true, "timeout: %s means %s: %s has milliseconds, and seconds are probably meant", f.Value.Text, e.timeout, r.Vendor.Title())
 	}
 }
 
@@ -335,7 +335,7 @@ func (r *reader) add(event dialect.Event, m *matcher, e *entry) {
 	}
 	rule, err := readRule(e.condition)
 	if err != nil {
-		r.note(e.line, true, "if: %v: Belay runs the hook for everything that its matcher matches", err)
+		r.notef(e.line, true, "if: %v: Belay runs the hook for everything that its matcher matches", err)
 	}
 	key := fmt.Sprintf("%s %q %t %t", event.Name, argv, e.async, e.closed)
 	if first := r.same[key]; first != nil {

@@ -110,9 +110,13 @@ func (t *Transcripts) write(out *json.Encoder, session string, m *belay.Message)
 			body["usage"] = map[string]any{"input_tokens": m.Usage.In, "output_tokens": m.Usage.Out}
 		}
 	}
-	return out.Encode(map[string]any{
+	err := out.Encode(map[string]any{
 		"type": m.Role, "message": body, "sessionId": session, "uuid": fmt.Sprintf("%s-%d", session, m.Seq), "timestamp": m.Time.UTC().Format(time.RFC3339Nano), "cwd": t.project, "isSidechain": false,
 	})
+	if err != nil {
+		return fmt.Errorf("write the transcript: %w", err)
+	}
+	return nil
 }
 
 // prune removes old files that other processes left.

@@ -29,12 +29,13 @@ func Begin() Start {
 	if err != nil {
 		return Start{}
 	}
-	defer func() { _ = syscall.Close(fd) }() // the process answers by itself
 	stdin, err := readAll(0)
 	if err != nil {
+		_ = syscall.Close(fd) // the process answers by itself
 		return Start{}
 	}
 	reply, err := ask(fd, &Request{Agent: agent, Event: event, Dir: dir, Environ: os.Environ(), Stdin: stdin})
+	_ = syscall.Close(fd) // the answer is there, or the process answers by itself
 	if err != nil {
 		return Start{Read: true, Stdin: stdin}
 	}
@@ -94,8 +95,8 @@ func Dir(agent string) (string, error) {
 	case "cursor":
 		name = "CURSOR_PROJECT_DIR"
 	}
-	if dir := os.Getenv(name); name != "" && len(dir) > 0 && dir[0] == '/' {
-		if info, err := os.Stat(dir); err == nil && info.IsDir() {
+	if dir := os.Getenv(name); name != "" && dir != "" && dir[0] == '/' {
+		if info, err := os.Stat(dir); err == nil && info.IsDir() { //nolint:gosec // the agent says where it works
 			return dir, nil
 		}
 	}
@@ -159,7 +160,7 @@ func readAll(fd int) ([]byte, error) {
 		}
 		n, err := syscall.Read(fd, data[len(data):cap(data)])
 		switch {
-		case err == syscall.EINTR: //nolint:errorlint // a plain number of the system
+		case err == syscall.EINTR:
 		case err != nil:
 			return nil, err
 		case n == 0:
@@ -174,7 +175,7 @@ func readAll(fd int) ([]byte, error) {
 func writeAll(fd int, data []byte) error {
 	for len(data) > 0 {
 		n, err := syscall.Write(fd, data)
-		if err != nil && err != syscall.EINTR { //nolint:errorlint // a plain number of the system
+		if err != nil && err != syscall.EINTR {
 			return err
 		}
 		data = data[max(n, 0):]

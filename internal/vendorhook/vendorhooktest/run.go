@@ -57,7 +57,7 @@ func (c *Case) run(t *testing.T, read Read) {
 		t.Fatal(err)
 	}
 	script := "#!/bin/sh\ncat > stdin.json\n" + c.Script + "\n"
-	if err := os.WriteFile(filepath.Join(project, "hook.sh"), []byte(script), 0o700); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(filepath.Join(project, "hook.sh"), []byte(script), 0o700); err != nil { // a program
 		t.Fatal(err)
 	}
 	extra := ""

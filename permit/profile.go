@@ -42,7 +42,7 @@ func stock() map[string]Profile {
 		"edit":    {Zone: ZoneWorkspace, Writes: []string{"path"}},
 		shellTool: {Command: "command"},
 
-		"web_fetch":  {URLs: []string{"url"}},
+		"web_fetch":  {Zone: ZoneNetwork, URLs: []string{"url"}},
 		"web_search": {Zone: ZoneNetwork},
 	}
 }

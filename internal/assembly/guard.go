@@ -113,10 +113,10 @@ func guardProfiles(given map[string]permit.Profile) map[string]permit.Profile {
 	} {
 		all[tool] = permit.Profile{}
 	}
-	for _, tool := range []string{"WebFetch", "web_fetch", "fetch"} {
+	for _, tool := range []string{"WebFetch", "fetch"} {
 		all[tool] = permit.Profile{Zone: permit.ZoneNetwork, URLs: []string{"url"}}
 	}
-	for _, tool := range []string{"WebSearch", "web_search", "google_web_search"} {
+	for _, tool := range []string{"WebSearch", "google_web_search"} {
 		all[tool] = permit.Profile{Zone: permit.ZoneNetwork}
 	}
 	maps.Copy(all, given)

@@ -63,13 +63,13 @@ func TestEverything(t *testing.T) {
 	p := &person{answers: []string{"Ann"}} // then it waits, and the call ends with the turn
 	asking, cancel := context.WithCancel(t.Context())
 	agent, _ := agentOf(t, e, belay.Options{Asker: askerFunc(func(ctx context.Context, in belay.Inquiry) (string, error) {
-		if len(p.answers) == 0 {
+		if p.answered() {
 			cancel()
 		}
 		return p.Ask(ctx, in)
 	})}, scripted.Call{Tool: "every__trigger-elicitation-request", Input: `{}`})
 	_, _ = agent.Session("s").Turn(asking, "see /every:args-prompt Oslo and @every:demo://resource/static/document/features.md") // it is aborted at the second question
-	if len(p.asked) != 2 || !strings.Contains(p.asked[0].Text, "MCP server every asks: ") {
-		t.Errorf("the user was asked %+v", p.asked)
+	if asked := p.questions(); len(asked) != 2 || !strings.Contains(asked[0].Text, "MCP server every asks: ") {
+		t.Errorf("the user was asked %+v", asked)
 	}
 }

@@ -235,15 +235,30 @@ type person struct {
 
 func (p *person) Ask(ctx context.Context, in belay.Inquiry) (string, error) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.asked = append(p.asked, in)
 	if len(p.answers) == 0 {
+		p.mu.Unlock()
 		<-ctx.Done()
 		return "", ctx.Err()
 	}
+	defer p.mu.Unlock()
 	answer := p.answers[0]
 	p.answers = p.answers[1:]
 	return answer, nil
+}
+
+// questions returns what the person was asked.
+func (p *person) questions() []belay.Inquiry {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.asked)
+}
+
+// answered reports whether the person has no answers left.
+func (p *person) answered() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.answers) == 0
 }
 
 // curious is a server with a tool that asks the user and returns the answer. The input of

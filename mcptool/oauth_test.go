@@ -281,7 +281,7 @@ func TestLogin(t *testing.T) {
 	}
 
 	wiki.expire()
-	if r := call(t, e, "wiki__do", `{"text":"again"}`); r.Text != "said again with Bearer " || wiki.refreshes() != 1 {
+	if r := call(t, e, "wiki__do", `{"text":"again"}`); r.Text != "said again with Bearer " || wiki.refreshes() < 1 || wiki.refreshes() > 2 { // the standing stream may refresh too
 		t.Errorf("after the token has expired: result = %+v, and %d refreshes", r, wiki.refreshes())
 	}
 

@@ -93,6 +93,7 @@ var inboxFaults = []fault{
 	{"lists approvals beyond the limit", onApprovalFilter(func(filter *belay.ApprovalFilter) { filter.Limit = 0 }), []string{
 		"a listing of approvals stops at its limit", "an approval is listed if all parts of the filter match",
 	}},
+	{"lists approvals again from the beginning", onApprovalFilter(func(filter *belay.ApprovalFilter) { filter.After = "" }), []string{"a listing of approvals continues after an approval"}},
 	{"filters the approvals that the limit left", func(f *flawed) {
 		f.inbox = func(ctx context.Context, filter belay.ApprovalFilter) iter.Seq2[belay.Approval, error] {
 			return changed(f.inner.Approvals(ctx, belay.ApprovalFilter{Limit: filter.Limit}), func(all []belay.Approval) []belay.Approval {

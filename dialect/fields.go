@@ -43,13 +43,16 @@ func (f fields) text(keys ...string) *string {
 }
 
 // only returns the string of these keys, or nil. If two of the keys have different strings,
-// it returns an error: an agent uses one of them, and a guard must not look at the other.
+// it returns an error: an agent uses one of them, and a guard must not look at the other. A
+// value that is not a string is an error for the same reason.
 func (f fields) only(keys ...string) (*string, error) {
 	var found *string
 	from := ""
 	for _, key := range keys {
 		s := f.text(key)
 		switch {
+		case s == nil && f[key] != nil && string(bytes.TrimSpace(f[key])) != "null":
+			return nil, fmt.Errorf("its input %s is not a text", key)
 		case s == nil:
 		case found == nil:
 			found, from = s, key

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 )
 
 // The lines that structure a patch of Codex. Codex reads them with the white space around
@@ -18,13 +19,24 @@ const (
 	patchEOF    = "*** End of File"
 )
 
-// patchCommand finds a patch in a shell command. Codex applies such a patch itself.
-func patchCommand(command string) (string, bool) {
+// errNoPatch says that a text has no patch.
+var errNoPatch = fmt.Errorf("its patch does not begin with %q", patchBegin)
+
+// patchInCommand returns the calls of a patch in a shell command. Codex applies such a patch
+// itself.
+func patchInCommand(command string) ([]Call, error) {
 	i := strings.Index(command, patchBegin)
 	if i < 0 {
-		return "", false
+		return nil, nil
 	}
-	return command[i:], true
+	calls, err := patchCalls(command[i:])
+	if errors.Is(err, errNoPatch) {
+		return nil, nil // the words are not a patch, and only the command counts
+	}
+	if err == nil && strings.Contains(command[:i], "cd ") {
+		return nil, errors.New("its patch is applied in another directory, which cannot be checked: apply it without cd")
+	}
+	return calls, err
 }
 
 // patchCalls returns the calls that do what a patch does: a write for each new file, an
@@ -37,10 +49,15 @@ func patchCalls(patch string) ([]Call, error) {
 		line = strings.TrimRight(line, "\r\n")
 		head := strings.TrimSpace(line)
 		switch {
+		case p.updating && line != strings.TrimLeftFunc(line, unicode.IsSpace):
+			// Codex reads a line with a space before it as text of the file. Other readers may
+			// read it as the name of a file, so both count.
+			p.named(head)
+			p.body(line)
 		case head == patchBegin:
 			begun = true
 		case strings.HasPrefix(head, patchEnd):
-			return p.finish()
+			p.begin("") // what follows may name files, too
 		case !begun:
 		case p.header(head):
 		default:
@@ -48,7 +65,7 @@ func patchCalls(patch string) ([]Call, error) {
 		}
 	}
 	if !begun {
-		return nil, fmt.Errorf("its patch does not begin with %q", patchBegin)
+		return nil, errNoPatch
 	}
 	return p.finish() // a patch that was cut still names its files
 }
@@ -59,6 +76,7 @@ type patchReader struct {
 	err           error
 	path          string
 	adding        bool
+	updating      bool // the current file is changed, not added or deleted
 	before, after []string
 	changed       bool // the current file has a call
 }
@@ -71,6 +89,7 @@ func (p *patchReader) header(head string) bool {
 		p.adding = true
 	case strings.HasPrefix(head, patchUpdate):
 		p.begin(strings.TrimPrefix(head, patchUpdate))
+		p.updating = true
 	case strings.HasPrefix(head, patchDelete):
 		p.begin(strings.TrimPrefix(head, patchDelete))
 		p.edit()
@@ -89,9 +108,23 @@ func (p *patchReader) header(head string) bool {
 	return true
 }
 
+// named adds a call for a file that a line may name, and stays in the current file.
+func (p *patchReader) named(head string) {
+	for _, prefix := range []string{patchAdd, patchUpdate, patchDelete, patchMove} {
+		if path, ok := strings.CutPrefix(head, prefix); ok {
+			path = strings.TrimSpace(path)
+			out := fields{}
+			out.put("path", &path)
+			out.put("old_string", new(""))
+			out.put("new_string", new(""))
+			p.add(toolEdit, out)
+		}
+	}
+}
+
 func (p *patchReader) begin(path string) {
 	p.endFile()
-	p.path, p.adding, p.changed = strings.TrimSpace(path), false, false
+	p.path, p.adding, p.updating, p.changed = strings.TrimSpace(path), false, false, false
 }
 
 func (p *patchReader) body(line string) {

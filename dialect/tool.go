@@ -107,8 +107,15 @@ func Ours(theirs Call) ([]Call, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: %w", theirs.Tool, err)
 	}
+	if len(calls) > mostCalls {
+		return nil, fmt.Errorf("tool %s: it changes or reads %d files at once, and at most %d can be checked", theirs.Tool, len(calls), mostCalls)
+	}
 	return calls, nil
 }
+
+// mostCalls limits how many calls one call of a vendor can be. Hooks are asked about each, and
+// the vendor does not wait for long.
+const mostCalls = 200
 
 // translate returns the calls of our tool for the input of a vendor's tool with this name
 // in lower case.
@@ -124,12 +131,24 @@ func translate(tool, name string, in fields) ([]Call, error) {
 		return changeCalls(name, in)
 	case toolList:
 		out := fields{}
-		out.put("path", in.text(pathKeys...))
+		path, err := in.only(pathKeys...)
+		if err != nil {
+			return nil, err
+		}
+		out.put("path", path)
 		return one(tool, out)
 	case toolGlob:
 		out := fields{}
-		out.put("pattern", in.text("pattern", "glob_pattern", "query", "globPattern"))
-		out.put("path", in.text(pathKeys...))
+		path, err := in.only(pathKeys...)
+		if err != nil {
+			return nil, err
+		}
+		pattern, err := in.only("pattern", "glob_pattern", "query", "globPattern")
+		if err != nil {
+			return nil, err
+		}
+		out.put("pattern", pattern)
+		out.put("path", path)
 		return one(tool, out)
 	case toolGrep:
 		return grepCalls(in)
@@ -149,7 +168,7 @@ func translate(tool, name string, in fields) ([]Call, error) {
 	}
 }
 
-// The names of inputs. The first one that a call has is used.
+// The names of inputs. If a call has several of them with different values, it is refused.
 var (
 	pathKeys = []string{
 		"file_path", "path", "absolute_path", "filePath", "filepath", "notebook_path", "dir_path", "target_file", "target_directory", "target_notebook", "directory_path", "dirPath", "uri",
@@ -188,36 +207,41 @@ func writeCall(in fields) ([]Call, error) {
 }
 
 func shellCalls(in fields) ([]Call, error) {
-	command, err := in.only("command", "cmd")
+	plain := fields{}
+	for _, key := range []string{"command", "cmd"} {
+		plain[key] = in[key]
+		var argv []string
+		if json.Unmarshal(in[key], &argv) == nil && len(argv) > 0 { // Codex passes a list of arguments
+			text := commandLine(argv)
+			plain.put(key, &text)
+		}
+	}
+	command, err := plain.only("command", "cmd")
 	if err != nil {
 		return nil, err
 	}
 	if command == nil {
-		var argv []string
-		for _, key := range []string{"command", "cmd"} { // Codex passes a list of arguments
-			if json.Unmarshal(in[key], &argv) == nil && len(argv) > 0 {
-				break
-			}
-		}
-		if len(argv) == 0 {
-			return nil, errors.New("its input has no command")
-		}
-		text := commandLine(argv)
-		command = &text
+		return nil, errors.New("its input has no command")
+	}
+	dir, err := in.only(dirKeys...)
+	if err != nil {
+		return nil, err
 	}
 	out := fields{}
 	out.put("command", command)
 	out.copy("description", in, "description")
 	calls, err := one(toolShell, out, "command")
-	if dir := in.text(dirKeys...); dir != nil && err == nil {
+	if err != nil {
+		return nil, err
+	}
+	if dir != nil {
 		calls[0].Dir = *dir
 	}
-	if patch, ok := patchCommand(*command); ok && err == nil {
-		if files, bad := patchCalls(patch); bad == nil { // without a valid patch, only the command counts
-			calls = append(calls, files...)
-		}
+	files, err := patchInCommand(*command)
+	for i := range files {
+		files[i].Dir = calls[0].Dir
 	}
-	return calls, err
+	return append(calls, files...), err
 }
 
 // commandLine returns the command that a list of arguments runs. A shell that gets its
@@ -247,17 +271,22 @@ func shellQuoted(arg string) string {
 }
 
 func readCalls(in fields) ([]Call, error) {
+	path, err := in.only(pathKeys...)
+	if err != nil {
+		return nil, err
+	}
 	var many []string
 	for _, key := range []string{"paths", "include", "file_paths"} {
-		if json.Unmarshal(in[key], &many) == nil && len(many) > 0 {
-			break
+		var some []string
+		if json.Unmarshal(in[key], &some) != nil || len(some) == 0 {
+			continue
 		}
+		if many != nil || path != nil {
+			return nil, fmt.Errorf("its inputs have more than one list of files, and %s is one of them", key)
+		}
+		many = some
 	}
 	if many == nil {
-		path, err := in.only(pathKeys...)
-		if err != nil {
-			return nil, err
-		}
 		out := fields{}
 		out.put("path", path)
 		out.copy("offset", in, "offset", "start_line", "startLine")
@@ -266,21 +295,31 @@ func readCalls(in fields) ([]Call, error) {
 	}
 	var calls []Call
 	for _, path := range many {
-		out := fields{}
-		out.put("path", &path)
+		out, tool := fields{}, toolRead
+		if strings.ContainsAny(path, "*?[{") { // a pattern reads what it matches, as grep does
+			tool = toolGrep
+			out.put("pattern", new("."))
+			out.put("glob", &path)
+		} else {
+			out.put("path", &path)
+		}
 		data, err := out.encode()
 		if err != nil {
 			return nil, err
 		}
-		calls = append(calls, Call{Tool: toolRead, Input: data})
+		calls = append(calls, Call{Tool: tool, Input: data})
 	}
 	return calls, nil
 }
 
 func grepCalls(in fields) ([]Call, error) {
 	out := fields{}
+	path, err := in.only(pathKeys...)
+	if err != nil {
+		return nil, err
+	}
 	out.put("pattern", in.text("pattern", "query", "regex"))
-	out.put("path", in.text(pathKeys...))
+	out.put("path", path)
 	out.put("glob", in.text("glob", "include", "include_pattern", "includePattern"))
 	out.copy("ignore_case", in, "-i", "ignore_case", "case_insensitive")
 	out.copy("context", in, "-C", "context")
@@ -305,23 +344,32 @@ func changeCalls(name string, in fields) ([]Call, error) {
 		}
 		return patchCalls(*patch)
 	}
-	if edits := in.list("edits", "replacements"); edits != nil {
-		var calls []Call
-		for _, edit := range edits {
-			if edit.text(pathKeys...) == nil {
-				edit.put("path", in.text(pathKeys...))
-			}
-			next, err := changeCall(edit)
-			if err != nil {
-				return nil, err
-			}
-			calls = append(calls, next...)
-		}
-		if len(calls) > 0 {
-			return calls, nil
-		}
+	top, err := in.only(pathKeys...)
+	if err != nil {
+		return nil, err
 	}
-	return changeCall(in)
+	var calls []Call
+	for _, edit := range append(in.list("edits"), in.list("replacements")...) {
+		own, err := edit.only(pathKeys...)
+		switch {
+		case err != nil:
+			return nil, err
+		case own != nil && top != nil && *own != *top:
+			return nil, fmt.Errorf("its inputs name two files, %s and %s", *top, *own)
+		case own == nil:
+			edit.put("path", top)
+		}
+		next, err := changeCall(edit)
+		if err != nil {
+			return nil, err
+		}
+		calls = append(calls, next...)
+	}
+	if len(calls) > 0 && in.text(oldKeys...) == nil && in.text(newKeys...) == nil {
+		return calls, nil
+	}
+	own, err := changeCall(in) // an agent may use this change instead of the list
+	return append(calls, own...), err
 }
 
 func changeCall(in fields) ([]Call, error) {

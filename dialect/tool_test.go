@@ -75,8 +75,8 @@ func TestAPatchIsACallForEachFile(t *testing.T) {
 	want := `write {"content":"one\ntwo\n","path":"new.txt"}
 edit {"new_string":"","old_string":"","path":"src/b.go"}
 edit {"new_string":"keep\nnew","old_string":"keep\nold","path":"src/a.go"}
-edit {"new_string":"y","old_string":"x","path":"src/a.go"}
-edit {"new_string":"","old_string":"","path":"gone.txt"}`
+edit {"new_string":"","old_string":"","path":"gone.txt"}
+edit {"new_string":"y\n *** Delete File: gone.txt","old_string":"x\n *** Delete File: gone.txt","path":"src/a.go"}`
 	forms := map[string]dialect.Call{}
 	for name, in := range map[string]map[string]any{
 		"as a command": {"command": patch}, "as an input": {"input": patch},
@@ -225,5 +225,36 @@ func TestUpdatedKeepsWhatTheHookDidNotChange(t *testing.T) {
 				t.Errorf("got %s, want an error", got)
 			}
 		})
+	}
+}
+
+// An input with a decoy is refused, or every reading of it is a call: an agent may use the one
+// or the other.
+//
+// SPEC B-03
+func TestDecoys(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		tool, in string
+		sees     string // "" means that the call is refused
+	}{
+		"a list beside the file":       {"replace", `{"file_path":"secret","old_string":"a","new_string":"b","edits":[{"path":"ok.txt"}]}`, ""},
+		"a list beside the change":     {"replace", `{"file_path":"secret","old_string":"a","new_string":"b","edits":[{"old_string":"x","new_string":"y"}]}`, `"old_string":"a","path":"secret"`},
+		"two lists":                    {"MultiEdit", `{"file_path":"f","edits":[{"old_string":"x","new_string":"y"}],"replacements":[{"filePath":"secret"}]}`, ""},
+		"files beside a file":          {"read_file", `{"file_path":"secret","include":["README.md"]}`, ""},
+		"a pattern":                    {"read_many_files", `{"include":["secret*/**"]}`, `grep {"glob":"secret*/**"`},
+		"two directories of a command": {"run_shell_command", `{"command":"x","workdir":".","dir_path":".git/hooks"}`, ""},
+		"two directories to search":    {"grep_search", `{"pattern":"KEY","path":".","dir_path":"secret"}`, ""},
+		"two commands":                 {"shell", `{"cmd":"ls","command":["sh","-c","rm -rf x"]}`, ""},
+		"a command that is no text":    {"Bash", `{"command":{"a":"b"}}`, ""},
+		"a file after the end":         {"apply_patch", `{"input":"*** Begin Patch\n*** Update File: notes.txt\n@@\n *** End Patch\n+x\n*** Add File: secret\n+evil\n*** End Patch"}`, `write {"content":"evil\n","path":"secret"}`},
+		"a file after a real end":      {"apply_patch", `{"input":"*** Begin Patch\n*** Add File: a\n+x\n*** End Patch\n*** Add File: secret\n+evil\n"}`, `"path":"secret"`},
+		"a patch somewhere else":       {"shell", `{"command":"cd prod && apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: a\n+x\n*** End Patch\nEOF"}`, ""},
+		"too many files":               {"read_many_files", `{"paths":["a"` + strings.Repeat(`,"a"`, 300) + `]}`, ""},
+	} {
+		calls, err := dialect.Ours(dialect.Call{Tool: c.tool, Input: json.RawMessage(c.in)})
+		if (c.sees == "") != (err != nil) || !strings.Contains(text(calls), c.sees) {
+			t.Errorf("%s: %v\n%s", name, err, text(calls))
+		}
 	}
 }

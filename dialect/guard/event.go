@@ -149,6 +149,11 @@ func place(call dialect.Call, dir, project string) (dialect.Call, error) {
 	if err != nil {
 		return call, err
 	}
+	if call.Tool != "shell" && call.Dir != "" { // a patch of a command is applied where the command runs
+		if dir, call.Dir = call.Dir, ""; !filepath.IsAbs(dir) {
+			dir = filepath.Join(project, dir)
+		}
+	}
 	switch call.Tool {
 	case "shell":
 		at := call.Dir

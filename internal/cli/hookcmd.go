@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/belay-run/belay/dialect"
 	"github.com/belay-run/belay/dialect/guard"
@@ -116,11 +117,38 @@ func (a *app) answerHook(ctx context.Context, r guard.Request) (out guard.Output
 	if err != nil {
 		return guard.Refuse(r, err)
 	}
-	out = guard.Answer(ctx, guarding.Engine, r)
-	if err := guarding.Close(ctx); err != nil {
-		a.warn("close: " + told(err))
+	out = answerInTime(r, func() guard.Output { return guard.Answer(ctx, guarding.Engine, r) })
+	// A slow end must not delay the answer: an agent continues when its hook takes too long.
+	closed := make(chan error, 1)
+	go func() { closed <- guarding.Close(ctx) }() // ends with the process at the latest
+	select {
+	case err := <-closed:
+		if err != nil {
+			a.warn("close: " + told(err))
+		}
+	case <-time.After(closeWithin):
+		a.warn("close: hooks are still running")
 	}
 	return out
+}
+
+// An agent waits 60 seconds for its hook, and then continues as if there were none. So the
+// answer must come earlier.
+const (
+	answerWithin = 45 * time.Second
+	closeWithin  = 5 * time.Second
+)
+
+// answerInTime returns the answer, or a denial if the answer takes too long.
+func answerInTime(r guard.Request, answer func() guard.Output) guard.Output {
+	done := make(chan guard.Output, 1)
+	go func() { done <- answer() }() // ends with the process at the latest
+	select {
+	case out := <-done:
+		return out
+	case <-time.After(answerWithin):
+		return guard.Refuse(r, fmt.Errorf("the hooks took longer than %v", answerWithin))
+	}
 }
 
 // printOutput prints the output for the other agent, and returns its exit code as an error.

@@ -222,7 +222,7 @@ func (w *hookWorker) ask(ctx context.Context, r *warmhook.Request) guard.Output 
 	}
 	defer e.inUse.Done()
 	request.Dir = e.settings.Project
-	return guard.Answer(ctx, e.Engine, request)
+	return answerInTime(request, func() guard.Output { return guard.Answer(ctx, e.Engine, request) })
 }
 
 // engine returns the engine for a request. It makes a new one if settings, hooks or their

@@ -72,6 +72,19 @@ func LoadForeign(f *Foreign) (*Space, error) {
 			s.cover(script)
 		}
 	}
+	if f.Servers != nil {
+		servers, programs, err := f.Servers()
+		if err != nil {
+			p.declared(full, err)
+		}
+		for _, program := range programs {
+			s.cover(program)
+		}
+		for i := range servers {
+			servers[i].Sampling = false // only the user's own files may switch it on
+		}
+		s.Servers = servers
+	}
 	if s.read, err = readContents(s.coverage(), nil); err != nil {
 		p.add(full, err)
 	} else if !s.read.same(before) {

@@ -11,8 +11,8 @@
 // # Who may fetch what
 //
 // The tools need an authorizer, such as package permit: a text that the agent has read may
-// ask it to send secrets to an address. web_fetch follows a redirect only to the same scheme and
-// host. It returns any other redirect to the model, which must call the tool again, so
+// ask it to send secrets to an address. web_fetch follows no redirect to another scheme,
+// host or path. It returns such a redirect to the model, which must call the tool again, so
 // that the authorizer sees every address. By default, a host name must resolve to a public
 // address.
 //

@@ -25,14 +25,14 @@ type fetchIn struct {
 // userAgent names this program to web servers.
 const userAgent = "belay (+https://github.com/belay-run/belay)"
 
-// errRedirect ends a request that leads to another host.
-var errRedirect = errors.New("the page redirects to another host")
+// errRedirect ends a request that leads to another address.
+var errRedirect = errors.New("the page redirects")
 
-// sameHost follows redirects to the same scheme and host. The authorizer has seen only this
-// host.
-func sameHost(next *http.Request, via []*http.Request) error {
+// samePage follows a redirect only to the same scheme, host and path, with or without a slash at
+// its end. The authorizer has seen only this address.
+func samePage(next *http.Request, via []*http.Request) error {
 	first := via[0].URL
-	if len(via) > 5 || next.URL.Host != first.Host || next.URL.Scheme != first.Scheme {
+	if len(via) > 5 || next.URL.Host != first.Host || next.URL.Scheme != first.Scheme || strings.TrimSuffix(next.URL.EscapedPath(), "/") != strings.TrimSuffix(first.EscapedPath(), "/") {
 		return http.ErrUseLastResponse
 	}
 	return nil

@@ -58,7 +58,7 @@ func New(opts *Options) *Extension {
 	if e.opts.Timeout <= 0 {
 		e.opts.Timeout = 30 * time.Second
 	}
-	e.client = &http.Client{Transport: e.opts.Transport, Timeout: e.opts.Timeout, CheckRedirect: sameHost}
+	e.client = &http.Client{Transport: e.opts.Transport, Timeout: e.opts.Timeout, CheckRedirect: samePage}
 	return e
 }
 

@@ -45,6 +45,7 @@ func newSite(t *testing.T) *site {
 	text("/image", "image/png", "x")
 	text("/deep", "text/html", strings.Repeat("<div>", 5000)+"x")
 	text("/large", "text/plain", strings.Repeat("é", 600))
+	text("/slash/", "text/plain", "here")
 	mux.Handle("/moved", http.RedirectHandler("/plain", http.StatusFound))
 	mux.Handle("/away", http.RedirectHandler("http://other.example/secret?a=b", http.StatusFound))
 	mux.Handle("/loop", http.RedirectHandler("/loop", http.StatusFound))
@@ -131,12 +132,13 @@ func TestAnswers(t *testing.T) {
 		{"/json", 0, `{"a": 1}`, false},
 		{"/latin", 0, "café", false},
 		{"/unlabelled", 0, "café", false},
-		{"/moved", 0, s.URL + "/plain\n", false},
+		{"/moved", 0, "redirects: call web_fetch with " + s.URL + "/plain", true},
+		{"/slash", 0, s.URL + "/slash/\n", false},
 		{"/large", 400, "The page is longer.", false},
 		{"/japanese", 0, `its charset is "Shift_JIS"`, true},
 		{"/image", 0, "it is image/png", true},
 		{"/nothing", 0, "the server answered 404 Not Found", true},
-		{"/away", 0, "redirects to another host: call web_fetch with http://other.example/secret?a=b", true},
+		{"/away", 0, "redirects: call web_fetch with http://other.example/secret?a=b", true},
 		{"/loop", 0, "redirects", true},
 	} {
 		got := call(t, e, webtool.FetchTool, map[string]any{"url": s.URL + c.path, "start": c.start})

@@ -74,10 +74,10 @@ func ReadInstructions(w *Where) []Instruction {
 	}
 	for _, dir := range between(r.top, w.Project) {
 		for _, name := range instructionFiles {
-			r.read(filepath.Join(dir, name), r.top)
+			r.read(filepath.Join(dir, name), r.reach(dir))
 		}
 		if dir == w.Project {
-			r.rules(filepath.Join(dir, ".claude", "rules"), r.top)
+			r.rules(filepath.Join(dir, ".claude", "rules"), r.reach(dir))
 		}
 	}
 	return r.files
@@ -94,11 +94,24 @@ func ReadNested(w *Where, file string, known func(file string) bool) []Instructi
 	for _, dir := range between(w.Project, filepath.Dir(file))[1:] {
 		for _, name := range instructionFiles {
 			if path := filepath.Join(dir, name); !known(path) {
-				r.read(path, r.top)
+				r.read(path, r.reach(filepath.Dir(path)))
 			}
 		}
 	}
 	return r.files
+}
+
+// reach returns the directory in which a file of dir may import files: its repository, or else
+// the project, or else dir. It is never the user's home directory: a stranger's project must not
+// put the user's files into the prompt.
+func (r *instructions) reach(dir string) string {
+	if _, err := os.Lstat(filepath.Join(r.top, ".git")); err == nil && r.top != r.Home && inside(r.top, dir) {
+		return r.top
+	}
+	if inside(r.Project, dir) {
+		return r.Project
+	}
+	return dir
 }
 
 // topOf returns the directory where the search for instructions starts.
@@ -168,7 +181,7 @@ func (r *instructions) read(file, within string) {
 
 // bounded returns the text of a file within the limits. It notes what was cut.
 func (r *instructions) bounded(one *Instruction) string {
-	room := min(mostOfFile, mostOfAll-r.size)
+	room := max(0, min(mostOfFile, mostOfAll-r.size))
 	text := one.Text
 	if len(text) > room {
 		note := fmt.Sprintf("only the first %d of %d bytes are used: the limit is %d bytes for a file and %d bytes for all files", room, len(text), mostOfFile, mostOfAll)

@@ -129,3 +129,25 @@ func TestImports(t *testing.T) {
 		})
 	}
 }
+
+// A project that is no repository cannot import files of the user's home directory, and large
+// files do not stop the agent.
+//
+// SPEC B-04
+func TestAStrangersInstructions(t *testing.T) {
+	t.Parallel()
+	large := strings.Repeat("x", 70_000)
+	home := write(t, map[string]string{
+		".ssh/id":               "the key",
+		"notes/AGENTS.md":       "of a directory above, with @../.ssh/id",
+		"notes/x/CLAUDE.md":     "see @~/.ssh/id and @../../.ssh/id and @own.md " + large,
+		"notes/x/own.md":        "my own",
+		"notes/x/AGENTS.md":     large,
+		"notes/x/GEMINI.md":     large,
+		"notes/x/sub/AGENTS.md": "below, with @../../../.ssh/id",
+	})
+	text := claude.Render(claude.ReadInstructions(&claude.Where{Project: filepath.Join(home, "notes", "x"), Home: home}), filepath.Base)
+	if strings.Contains(text, "the key") || !strings.Contains(text, "of a directory above") {
+		t.Errorf("the instructions are %.200q", text)
+	}
+}

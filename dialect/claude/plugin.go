@@ -138,6 +138,8 @@ func (p *Plugin) servers(manifest, text string, more json.RawMessage, lookup fun
 	var given map[string]json.RawMessage
 	switch {
 	case len(more) == 0:
+	case json.Unmarshal(more, &named) == nil && filepath.Base(named) != strings.TrimPrefix(named, "./"):
+		p.notef("plugin.json: mcpServers names a file in another directory, which trust does not cover: move it beside the plugin's .mcp.json")
 	case json.Unmarshal(more, &named) == nil:
 		files = append(files, named)
 	case json.Unmarshal(more, &given) == nil:
@@ -155,6 +157,7 @@ func (p *Plugin) servers(manifest, text string, more json.RawMessage, lookup fun
 			p.notef("%s is not used: %v", name, err)
 			continue
 		}
+		s.Programs = append(s.Programs, path) // trust covers the file, too
 		add(s)
 	}
 	for i := range p.Servers.Servers {

@@ -89,8 +89,12 @@ func newHookPlace(s *config.Loaded, from *agentFiles, base string, private bool,
 		Dir: filepath.Join(base, from.dir), Origin: hook.Origin{Kind: hook.OriginProject, Name: string(from.vendor)}, Private: private, Strict: s.OtherAgents.Strict,
 		Files: from.files, Dirs: []string{"hooks"}, Covers: hookPart, Trust: "belay trust " + from.dir,
 	}}
-	if from.vendor == dialect.ClaudeCode && s.OtherAgents.Uses("commands") {
-		p.Dirs = append(p.Dirs, "commands") // commands may run shell commands: see fills
+	if from.vendor == dialect.ClaudeCode { // commands and skills may run shell commands: see fills
+		for _, dir := range []string{"commands", "skills"} {
+			if s.OtherAgents.Uses(dir) {
+				p.Dirs = append(p.Dirs, dir)
+			}
+		}
 	}
 	project := base
 	if private {
@@ -114,8 +118,10 @@ func newPluginPlace(s *config.Loaded, root, id string, transcript vendorhook.Tra
 
 // hasHooks reports whether a file of the directory has hooks.
 func (p *HookPlace) hasHooks() bool {
-	if slices.Contains(p.Dirs, "commands") && runsCommands(filepath.Join(p.Dir, "commands")) {
-		return true // there is something to trust
+	for _, dir := range []string{"commands", "skills"} {
+		if slices.Contains(p.Dirs, dir) && runsCommands(filepath.Join(p.Dir, dir)) {
+			return true // there is something to trust
+		}
 	}
 	return slices.ContainsFunc(p.Files, func(file string) bool { return hasHooks(filepath.Join(p.Dir, filepath.FromSlash(file))) })
 }

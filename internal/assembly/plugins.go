@@ -161,8 +161,8 @@ func pluginPlaces(s *config.Loaded, transcript vendorhook.Transcript) []*HookPla
 			place.Read = func() ([]*declare.Declaration, error) { return nil, nil }
 			place.Files = nil
 		}
-		for _, dir := range p.Commands {
-			if rel, err := filepath.Rel(p.Root, dir); err == nil && runsCommands(dir) && s.OtherAgents.Uses("commands") {
+		for _, dir := range slices.Concat(p.Commands, p.Skills) {
+			if rel, err := filepath.Rel(p.Root, dir); err == nil && runsCommands(dir) {
 				place.Dirs = append(place.Dirs, filepath.ToSlash(rel))
 			}
 		}

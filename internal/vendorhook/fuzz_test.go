@@ -120,7 +120,7 @@ func TestAnAllowedCallIsApprovedOnce(t *testing.T) {
 		t.Fatalf("%v, %d hooks", err, len(r.Hooks))
 	}
 	ask := func(call string) string {
-		q, err := r.Hooks[1].Protocol.Ask(t.Context(), &worker.Envelope{Session: "s", Input: json.RawMessage(`{"call":"` + call + `"}`)})
+		q, err := r.Hooks[1].Protocol.Ask(t.Context(), &worker.Envelope{Session: "s", Input: json.RawMessage(`{"floor":true,"call":"` + call + `"}`)})
 		if err != nil || !q.Known {
 			t.Fatalf("%v, %+v", err, q)
 		}

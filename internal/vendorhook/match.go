@@ -251,7 +251,7 @@ func (r *rule) holds(v dialect.Vendor, dir string, names []string, call dialect.
 // commandMatches reports whether a part of a command matches a pattern. A command that is
 // too complex to be split matches every pattern.
 func commandMatches(pattern, command string) bool {
-	if strings.ContainsAny(command, "`(){}") || strings.Contains(command, "<<") {
+	if strings.ContainsAny(command, "`(){}\"'\\$") || strings.Contains(command, "<<") {
 		return true
 	}
 	pattern = strings.Replace(pattern, ":*", "*", 1)
@@ -265,11 +265,20 @@ func commandMatches(pattern, command string) bool {
 			}
 			part = strings.TrimSpace(rest)
 		}
+		if part = strings.Join(strings.Fields(part), " "); runsOther(part) {
+			return true
+		}
 		if wanted.MatchString(part) || strings.HasSuffix(pattern, " *") && part == strings.TrimSuffix(pattern, " *") {
 			return true
 		}
 	}
 	return false
+}
+
+// runsOther reports whether a command runs the program that one of its arguments names.
+func runsOther(command string) bool {
+	first, _, _ := strings.Cut(command, " ")
+	return slices.Contains([]string{"env", "exec", "nice", "nohup", "sudo", "doas", "time", "timeout", "xargs", "command", "builtin", "sh", "bash", "zsh", "eval", "setsid", "stdbuf", "ionice", "chrt", "taskset"}, filepath.Base(first))
 }
 
 // pathMatches reports whether a path matches a pattern with * and **.
@@ -278,8 +287,8 @@ func pathMatches(pattern, dir, path string) bool {
 		path = filepath.Join(dir, path)
 	}
 	rel, err := filepath.Rel(dir, path)
-	if err != nil {
-		return true
+	if err != nil || strings.HasPrefix(pattern, "//") || strings.HasPrefix(pattern, "~") {
+		return true // a path outside of the project has many spellings
 	}
 	rel = filepath.ToSlash(rel)
 	pattern = strings.TrimPrefix(strings.TrimPrefix(pattern, "./"), "/")

@@ -59,12 +59,16 @@ func (r *reader) addApprover() {
 // Ask answers without a command.
 func (a approver) Ask(_ context.Context, e *worker.Envelope) (*declare.Question, error) {
 	var in struct {
-		Call string `json:"call"`
+		Call  string `json:"call"`
+		Floor bool   `json:"floor"`
 	}
 	if err := json.Unmarshal(e.Input, &in); err != nil {
 		return nil, failed("the input of the event cannot be read", err)
 	}
 	q := &declare.Question{Known: true}
+	if !in.Floor { // another hook or the tool itself asks: the hook did not answer that question
+		return q, nil
+	}
 	if reason, ok := a.memory.take(e.Session, in.Call); ok {
 		var err error
 		if q.Answer, err = json.Marshal(map[string]string{"decision": "allow", "reason": reason}); err != nil {

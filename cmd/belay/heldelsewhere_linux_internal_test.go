@@ -21,12 +21,12 @@ func TestDecidingWhatATerminalAsks(t *testing.T) {
 	dir := project(t, map[string]string{"asks.yaml": asksOnce})
 	var told string
 	elsewhere := func(string) string {
+		if _, refused, code := belay(t, dir, "resume", "first"); code != 1 || !strings.Contains(refused, "another process runs a turn in it") || strings.Contains(refused, "no model") {
+			t.Errorf("resume ended with %d: %s", code, refused)
+		}
 		_, stderr, code := belay(t, dir, "approvals", "approve", "ap-")
 		if told = stderr; code != 0 {
 			t.Errorf("approve: exit code %d", code)
-		}
-		if _, refused, code := belay(t, dir, "resume", "first"); code != 1 || !strings.Contains(refused, "another process runs a turn in it") || strings.Contains(refused, "no model") {
-			t.Errorf("resume ended with %d: %s", code, refused)
 		}
 		return ""
 	}

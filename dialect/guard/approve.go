@@ -23,7 +23,8 @@ type question struct {
 	input      json.RawMessage
 	reason, by string
 	floor      bool
-	places     string // where the paths of the call lead
+	places     string       // where the paths of the call lead
+	theirs     dialect.Call // the call as the other agent sent it
 }
 
 // hash identifies the call, its input, and the files that its paths lead to. It leaves out
@@ -36,7 +37,14 @@ func (q *question) hash() string {
 			input = plain
 		}
 	}
-	sum := sha256.Sum256([]byte(q.tool + "\n" + canonical(input) + "\n" + q.places))
+	theirs := q.theirs.Input
+	if in, err := readFields(theirs); err == nil { // several calls of an agent can be the same call of Belay
+		delete(in, "description")
+		if plain, err := json.Marshal(in); err == nil {
+			theirs = plain
+		}
+	}
+	sum := sha256.Sum256([]byte(q.tool + "\n" + canonical(input) + "\n" + q.places + "\n" + strings.ToLower(q.theirs.Tool) + "\n" + canonical(theirs)))
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 

@@ -195,7 +195,7 @@ func (e *Engine) toolPre(ctx context.Context, s *hook.Snapshot, scope hook.Scope
 		}
 		if v.Decision == belay.ToolAsk {
 			questions = append(questions, question{
-				id: id, tool: call.Tool, input: o.Input.Input(), reason: v.Reason, by: by, floor: o.By == FloorID, places: floor.Places,
+				id: id, tool: call.Tool, input: o.Input.Input(), reason: v.Reason, by: by, floor: o.By == FloorID, places: floor.Places, theirs: ev.call,
 			})
 		}
 		if severity[v.Decision] > severity[merged.decision] {

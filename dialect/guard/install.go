@@ -286,6 +286,14 @@ func (s Setup) removeOne(text []byte) ([]byte, error) {
 			if !s.ours(text[m.start:m.end]) {
 				continue
 			}
+			if group, err := readObject(text, m.start); err == nil { // an entry of the user in the same group stays
+				if inner, ok := group.find("hooks"); ok {
+					if own, err := readArray(text, inner.start); err == nil && len(own.members) > 1 {
+						at := slices.IndexFunc(own.members, func(one member) bool { return s.ours(text[one.start:one.end]) })
+						return own.remove(text, at), nil
+					}
+				}
+			}
 			switch {
 			case len(elements.members) > 1 || !elements.tight():
 				return elements.remove(text, j), nil

@@ -133,6 +133,34 @@ func TestUninstallKeepsLaterEdits(t *testing.T) { // SPEC B-06
 	}
 }
 
+// A hook that the user has added to the group of Belay's entry stays.
+func TestUninstallKeepsTheUsersHookInAGroup(t *testing.T) { // SPEC B-06
+	t.Parallel()
+	for _, agent := range []dialect.Vendor{dialect.ClaudeCode, dialect.Codex, dialect.GeminiCLI} {
+		s := setup(t, agent)
+		var edited map[string]any
+		if err := json.Unmarshal([]byte(install(t, s, `{}`)), &edited); err != nil {
+			t.Fatal(err)
+		}
+		hooks, _ := edited["hooks"].(map[string]any)
+		groups := 0
+		for _, list := range hooks {
+			all, _ := list.([]any)
+			for _, one := range all {
+				if group, ok := one.(map[string]any); ok && group["hooks"] != nil {
+					own, _ := group["hooks"].([]any)
+					group["hooks"] = append(own, map[string]any{"type": "command", "command": "./mine.sh"})
+					groups++
+				}
+			}
+		}
+		left := uninstall(t, s, toJSON(t, edited))
+		if groups == 0 || strings.Count(left, "./mine.sh") != groups || strings.Contains(left, "--agent") {
+			t.Errorf("%s: of %d hooks, uninstall leaves %s", agent, groups, left)
+		}
+	}
+}
+
 func toJSON(t *testing.T, value any) string {
 	t.Helper()
 	data, err := json.Marshal(value)

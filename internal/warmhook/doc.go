@@ -12,7 +12,9 @@
 //
 // The socket is in a directory that only the user can enter. The command checks the owner
 // and the mode of the directory. On Linux, both sides also check the user of the other
-// process, and the command checks that the worker is a process of the same program. So a
-// program that pretends to be the worker gets no events. If someone ends the worker, the
-// command answers by itself.
+// process, and the command checks that the process which made the socket runs the same
+// program. This stops a simple imitation of the worker. It does not stop a program of the same
+// user that sets out to deceive: such a program can also change the agent or its settings.
+// On other systems there is no such check, so the command uses no worker. If someone ends the
+// worker, the command answers by itself.
 package warmhook

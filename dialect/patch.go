@@ -111,14 +111,16 @@ func (p *patchReader) header(head string) bool {
 // named adds a call for a file that a line may name, and stays in the current file.
 func (p *patchReader) named(head string) {
 	for _, prefix := range []string{patchAdd, patchUpdate, patchDelete, patchMove} {
-		if path, ok := strings.CutPrefix(head, prefix); ok {
-			path = strings.TrimSpace(path)
-			out := fields{}
-			out.put("path", &path)
-			out.put("old_string", new(""))
-			out.put("new_string", new(""))
-			p.add(toolEdit, out)
+		path, ok := strings.CutPrefix(head, prefix)
+		if !ok {
+			continue
 		}
+		path = strings.TrimSpace(path)
+		out := fields{}
+		out.put("path", &path)
+		out.put("old_string", new(""))
+		out.put("new_string", new(""))
+		p.add(toolEdit, out)
 	}
 }
 

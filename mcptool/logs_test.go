@@ -67,7 +67,7 @@ func TestLogMessagesOfAServer(t *testing.T) {
 	if said := log.String(); !strings.Contains(said, `level=WARN msg="mcp server log" server=s logger=db`) || strings.Contains(said, "hunter2") {
 		t.Errorf("log = %s", said)
 	}
-	if r := call(t, e, "s__do", fmt.Sprintf(`{"n":400,"text":%q}`, strings.Repeat("long ", 400))); r.IsError {
+	if r := call(t, e, "s__do", fmt.Sprintf(`{"n":150,"text":%q}`, strings.Repeat("long ", 400))); r.IsError {
 		t.Fatalf("result = %+v", r)
 	}
 	if said := log.String(); len(said) > 400<<10 || strings.Count(said, "mcp server logs too much") != 1 {

@@ -101,19 +101,6 @@ func ReadNested(w *Where, file string, known func(file string) bool) []Instructi
 	return r.files
 }
 
-// reach returns the directory in which a file of dir may import files: its repository, or else
-// the project, or else dir. It is never the user's home directory: a stranger's project must not
-// put the user's files into the prompt.
-func (r *instructions) reach(dir string) string {
-	if _, err := os.Lstat(filepath.Join(r.top, ".git")); err == nil && r.top != r.Home && inside(r.top, dir) {
-		return r.top
-	}
-	if inside(r.Project, dir) {
-		return r.Project
-	}
-	return dir
-}
-
 // topOf returns the directory where the search for instructions starts.
 func topOf(w *Where) string {
 	for dir := w.Project; ; dir = filepath.Dir(dir) {
@@ -155,6 +142,19 @@ type instructions struct {
 	files []Instruction
 	seen  map[string]bool // files that are part of the instructions, with links resolved
 	size  int             // bytes of all texts
+}
+
+// reach returns the directory in which a file of dir may import files: its repository, or else
+// the project, or else dir. It is never the user's home directory: a stranger's project must not
+// put the user's files into the prompt.
+func (r *instructions) reach(dir string) string {
+	if _, err := os.Lstat(filepath.Join(r.top, ".git")); err == nil && r.top != r.Home && inside(r.top, dir) {
+		return r.top
+	}
+	if inside(r.Project, dir) {
+		return r.Project
+	}
+	return dir
 }
 
 // read adds a file, if it exists. The file must be inside the directory within.

@@ -9,7 +9,7 @@ import (
 )
 
 // record writes the record of a run that has ended, has started or was queued.
-func (d *dispatch[In, Out]) record(e *entry[In, Out], state State, start, took int64, more *detail) *record {
+func (d *dispatch) record(e *entry, state State, start, took int64, more *detail) *record {
 	r := d.room.next()
 	*r = record{
 		e: e.installed, scope: d.scope, dispatch: d.room.base, seq: d.room.seq(),
@@ -27,7 +27,7 @@ func (d *dispatch[In, Out]) record(e *entry[In, Out], state State, start, took i
 }
 
 // matches reports whether the subscription matches the input.
-func (d *dispatch[In, Out]) matches(e *entry[In, Out]) bool {
+func (d *dispatch) matches(e *entry) bool {
 	m := e.match
 	if m == nil {
 		return true
@@ -67,13 +67,9 @@ func holds(c Condition, in any) (held bool, err error) {
 
 // skip records that a handler was not called. A handler whose labels do not match the input
 // gets no record.
-func (d *dispatch[In, Out]) skip(e *entry[In, Out]) {
-	if m := e.match; m != nil {
-		for i := range m.labels {
-			if !m.labels[i].set.match(m.labels[i].get(d.in)) {
-				return
-			}
-		}
+func (d *dispatch) skip(e *entry) {
+	if e.match != nil && !e.match.labelsMatch(d.in) {
+		return
 	}
 	more := skippedDetail
 	if d.stop < 0 {
@@ -91,7 +87,7 @@ func (d *dispatch[In, Out]) skip(e *entry[In, Out]) {
 	}
 }
 
-func (d *dispatch[In, Out]) diagnose(e *entry[In, Out], code codes.Code, message string, err error) Diagnostic {
+func (d *dispatch) diagnose(e *entry, code codes.Code, message string, err error) Diagnostic {
 	diag := Diagnostic{
 		Code: code, Level: code.Level(), Phase: d.def.name, Subscription: e.sub.id, Message: message, Err: err,
 	}
@@ -113,7 +109,7 @@ func declaring(c Capability, o Origin) string {
 }
 
 // accept checks an answer, records the run and keeps the answer for the merge.
-func (d *dispatch[In, Out]) accept(e *entry[In, Out], start, took int64, out Out, ans *Answer) {
+func (d *dispatch) accept(e *entry, start, took int64, out Output, ans *Answer) {
 	if ans.empty() && d.trace == nil {
 		d.room.next().set(e.installed, d.scope, d.room.base, d.room.seq(), start, took)
 		return
@@ -161,7 +157,7 @@ func (d *dispatch[In, Out]) accept(e *entry[In, Out], start, took int64, out Out
 // refuse fails a run whose answer is invalid or exceeds its capabilities. If the method
 // denial returns the answer's denial, the denial counts in every failure mode, and refuse
 // drops only the rest of the answer.
-func (d *dispatch[In, Out]) refuse(e *entry[In, Out], start, took int64, out Out, ans *Answer, p Problem) {
+func (d *dispatch) refuse(e *entry, start, took int64, out Output, ans *Answer, p Problem) {
 	denial, ok := d.denial(e, out, ans, p)
 	if !ok {
 		d.fail(e, start, took, p)
@@ -171,7 +167,7 @@ func (d *dispatch[In, Out]) refuse(e *entry[In, Out], start, took int64, out Out
 	if e.shadow {
 		return
 	}
-	stands := answerOf(d.def.nilable, denial)
+	stands := answerOf(denial)
 	more.severity, more.parts = stands.Severity, digest(stands.Parts)
 	d.keep(e, denial, stands.Severity, more)
 	d.traceStandIn(e, stands)
@@ -183,7 +179,7 @@ func (d *dispatch[In, Out]) refuse(e *entry[In, Out], start, took int64, out Out
 // At some gates a denial does harm: at approval.request, it replaces the decision of a
 // person. These gates fail open by default. There, denial also reports false if the
 // subscription is not allowed to deny.
-func (d *dispatch[In, Out]) denial(e *entry[In, Out], out Out, ans *Answer, p Problem) (Out, bool) {
+func (d *dispatch) denial(e *entry, out Output, ans *Answer, p Problem) (Output, bool) {
 	if d.def.kind != Gate || !ans.Severity.stops() {
 		return out, false
 	}
@@ -199,8 +195,8 @@ func (d *dispatch[In, Out]) denial(e *entry[In, Out], out Out, ans *Answer, p Pr
 // verdict returns the answer's verdict without its other contributions. It reports false if
 // the phase has no Verdict function, or if that function panics or does not return the
 // denial.
-func (d *dispatch[In, Out]) verdict(out Out, ans *Answer) (bare Out, ok bool) {
-	if d.def.Verdict == nil {
+func (d *dispatch) verdict(out Output, ans *Answer) (bare Output, ok bool) {
+	if d.def.verdict == nil {
 		return out, false
 	}
 	defer func() {
@@ -208,8 +204,8 @@ func (d *dispatch[In, Out]) verdict(out Out, ans *Answer) (bare Out, ok bool) {
 			ok = false
 		}
 	}()
-	bare = d.def.Verdict(out)
-	alone := answerOf(d.def.nilable, bare)
+	bare = d.def.verdict(out)
+	alone := answerOf(bare)
 	return bare, alone.Severity == ans.Severity && alone.uses()&^(CanBlock|CanApprove) == 0
 }
 
@@ -218,24 +214,24 @@ func invalidAnswer(ans *Answer) Problem {
 }
 
 // rewrite applies the answer's rewrite, and recovers from a panic of the phase.
-func (d *dispatch[In, Out]) rewrite(e *entry[In, Out], out Out) (in In, err error) {
+func (d *dispatch) rewrite(e *entry, out Output) (in any, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("the phase's Rewrite function panicked for %s: %v", e.sub.id, r)
 		}
 	}()
-	return d.def.Rewrite(d.in, out)
+	return d.def.rewrite(d.in, out)
 }
 
 // keep keeps an answer for the merge, and stops the phase if the answer says so.
-func (d *dispatch[In, Out]) keep(e *entry[In, Out], out Out, severity Severity, more *detail) {
+func (d *dispatch) keep(e *entry, out Output, severity Severity, more *detail) {
 	if d.def.kind != Gate {
 		severity = SeverityPass // nothing can be stopped here: the verdict is only recorded
 	}
 	if n := len(d.answers); n > 0 && d.answers[n-1].pos > e.pos {
 		d.unordered = true
 	}
-	d.answers = append(d.answers, answered[Out]{e.pos, e.sub.id, severity, out, more})
+	d.answers = append(d.answers, answered{e.pos, e.sub.id, severity, out, more})
 	if severity.stops() {
 		d.stop = min(d.stop, e.pos)
 	}
@@ -244,7 +240,7 @@ func (d *dispatch[In, Out]) keep(e *entry[In, Out], out Out, severity Severity, 
 // unrecord removes the last record, so that the run can be recorded again as a failure. The
 // new record gets a new number, because the queue may have stored the first record although
 // it reported an error. A run with a started record keeps its number: see asking.
-func (d *dispatch[In, Out]) unrecord(rec *record) {
+func (d *dispatch) unrecord(rec *record) {
 	*rec = record{}
 	d.room.n--
 	d.fresh = true

@@ -64,7 +64,28 @@ func TestAllocations(t *testing.T) { //nolint:paralleltest // see above
 	}
 	s := snapshot(t, rt)
 	equal(t, "allocations of Active", testing.AllocsPerRun(1000, func() { gatePhase.Active(s) }), 0)
-	equal(t, "allocations of 10 inline handlers with no opinion", testing.AllocsPerRun(1000, func() {
+	equal(t, "allocations of 10 inline handlers that get a large struct", testing.AllocsPerRun(1000, func() {
 		_, _ = gatePhase.Dispatch(context.Background(), s, write)
+	}), 1)
+}
+
+// A phase whose input is a pointer allocates nothing for handlers without an opinion.
+//
+// SPEC H-13
+func TestAllocationsOfPointers(t *testing.T) { //nolint:paralleltest // see TestAllocations
+	phase := hook.Define(hook.Definition[*call, verdict]{
+		Name: "probe", Kind: hook.Collect, Capabilities: hook.CanAudit,
+		Merge: func(_ *hook.Merging, merged, _ verdict) verdict { return merged },
+	})
+	rt, err := hook.NewRuntime([]hook.AnyPhase{phase}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 10 {
+		install(t, rt, phase.On(fmt.Sprint("n", i), func(context.Context, *call) (verdict, error) { return verdict{}, nil }, nil))
+	}
+	s, in := snapshot(t, rt), &call{scope: write.scope}
+	equal(t, "allocations of 10 inline handlers with no opinion", testing.AllocsPerRun(1000, func() {
+		_, _ = phase.Dispatch(context.Background(), s, in)
 	}), 0)
 }

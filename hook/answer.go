@@ -3,7 +3,6 @@ package hook
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"reflect"
 	"strconv"
 	"time"
 
@@ -219,8 +218,8 @@ func (r Retry) Pause(attempt int, random float64) time.Duration {
 }
 
 // answerOf returns the answer of an output, or an empty answer if the output has none.
-func answerOf[Out Output](nilable bool, out Out) *Answer {
-	if !isNil(nilable, out) {
+func answerOf(out Output) *Answer {
+	if out != nil {
 		if ans := out.Answer(); ans != nil {
 			return ans
 		}
@@ -230,18 +229,3 @@ func answerOf[Out Output](nilable bool, out Out) *Answer {
 
 // emptyAnswer is shared: do not write to it.
 var emptyAnswer = new(Answer)
-
-func isNil[Out any](nilable bool, out Out) bool {
-	if !nilable {
-		return false
-	}
-	v := reflect.ValueOf(out)
-	switch v.Kind() {
-	case reflect.Invalid:
-		return true
-	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Func, reflect.Chan:
-		return v.IsNil()
-	default: // an interface can hold a value that is not a pointer
-		return false
-	}
-}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 
 	"github.com/belay-run/belay/hook/codes"
 )
@@ -51,73 +50,89 @@ func (p Phase[In, Out]) Dispatch(ctx context.Context, s *Snapshot, in In) (Outco
 	return Outcome[In, Out]{Input: in}, nil
 }
 
-// typedPlan is a phasePlan with the phase's types, in order of execution.
-type typedPlan[In any, Out Output] struct {
-	plan    *phasePlan
-	entries []entry[In, Out]
-	stages  []stage
-	widest  int       // the maximum number of handlers in a stage that overlaps
-	crews   sync.Pool // of *crew
-}
-
 // entry is one subscription in the form that a dispatch uses.
-type entry[In any, Out Output] struct {
+type entry struct {
 	*installed
-	handle Handler[In, Out]
-	match  *entryMatch[In] // nil: everything
-	pos    int             // in plan order
+	handle handler     // a copy: an inline run then needs nothing of the subscription
+	match  *entryMatch // nil: everything
+	pos    int         // in plan order
 	// plain reports that the entry matches everything and runs inline without a timeout.
 	plain bool
 }
 
 // entryMatch is a Match in the form that a dispatch uses.
-type entryMatch[In any] struct {
-	labels []labelMatch[In]
+type entryMatch struct {
+	labels []labelMatch
 	when   Condition
 }
 
-type labelMatch[In any] struct {
-	get func(In) string
+type labelMatch struct {
+	get func(in any) string
 	set patternSet
 }
 
-func (def *defined[In, Out]) compilePlan(p *phasePlan) any {
-	t := &typedPlan[In, Out]{plan: p, entries: make([]entry[In, Out], len(p.order)), stages: p.stages}
+// labelsMatch reports whether the labels match. It does not evaluate the condition.
+func (m *entryMatch) labelsMatch(in any) bool {
+	for i := range m.labels {
+		if !m.labels[i].set.match(m.labels[i].get(in)) {
+			return false
+		}
+	}
+	return true
+}
+
+// compile fills in what a dispatch uses.
+func (p *phasePlan) compile() {
+	p.entries = make([]entry, len(p.order))
 	for k, e := range p.all.list {
 		if turn := p.turn[k]; turn >= 0 {
-			t.entries[turn] = def.compileEntry(e, int(p.sequence[turn]))
+			p.entries[turn] = p.core.compileEntry(e, int(p.sequence[turn]))
 			p.slow = p.slow || e.isSlow()
 		}
 	}
 	for _, st := range p.stages {
 		if st.overlap {
-			t.widest = max(t.widest, st.to-st.from)
+			p.widest = max(p.widest, st.to-st.from)
 		}
 	}
-	return t
 }
 
-func (def *defined[In, Out]) compileEntry(e *installed, pos int) entry[In, Out] {
-	c := entry[In, Out]{installed: e, handle: e.handler.(Handler[In, Out]), pos: pos, plain: e.plain}
+func (def *phaseCore) compileEntry(e *installed, pos int) entry {
+	c := entry{installed: e, handle: e.handler, pos: pos, plain: e.plain}
 	if e.picks {
-		m := &entryMatch[In]{when: e.sub.opts.Match.When}
+		m := &entryMatch{when: e.sub.opts.Match.When}
 		for _, set := range e.sub.opts.Match.sets() {
-			m.labels = append(m.labels, labelMatch[In]{def.Definition.Labels[set.label], set})
+			m.labels = append(m.labels, labelMatch{def.label[set.label], set})
 		}
 		c.match = m
 	}
 	return c
 }
 
+// outcome is an [Outcome] without type parameters. A nil output is the zero value of the
+// phase's output.
+type outcome struct {
+	input       any
+	output      Output
+	by          string
+	rewriters   []string
+	unsound     bool
+	diagnostics []Diagnostic
+}
+
 // dispatch is the state of a running dispatch. It is on the stack of the caller.
-type dispatch[In any, Out Output] struct {
-	def   *defined[In, Out]
-	plan  *typedPlan[In, Out]
+//
+// A dispatch has no type parameters, although phases have. The compiler makes a copy of
+// generic code for each phase: these copies were two thirds of the machine code of package
+// belay, and of the time to compile it.
+type dispatch struct {
+	def   *phaseCore
+	plan  *phasePlan
 	ctx   context.Context //nolint:containedctx // it never outlives the call
 	snap  *Snapshot
 	rt    *Runtime
 	scope *Scope
-	in    In
+	in    any
 	room  reservation
 	trace *trace
 
@@ -132,7 +147,7 @@ type dispatch[In any, Out Output] struct {
 	started   []startedRun // by position in plan order; nil if no handler needs a started record: see evidence
 	unwritten error        // why the started records are not in the journal
 
-	answers     []answered[Out]
+	answers     []answered
 	unordered   bool // answers are not in plan order
 	rewriters   []string
 	diagnostics []Diagnostic
@@ -140,20 +155,19 @@ type dispatch[In any, Out Output] struct {
 }
 
 // answered is an answer that waits for the merge, with the details of its record.
-type answered[Out any] struct {
+type answered struct {
 	pos      int
 	from     string
 	severity Severity
-	out      Out
+	out      Output
 	more     *detail
 }
 
-// dispatch calls the handlers with o.Input and fills in o. It takes a pointer because an
-// Outcome is large.
-func (def *defined[In, Out]) dispatch(ctx context.Context, s *Snapshot, resolved *phasePlan, tr *trace, o *Outcome[In, Out]) error {
-	plan := resolved.typed.(*typedPlan[In, Out])
-	d := dispatch[In, Out]{
-		def: def, plan: plan, ctx: ctx, snap: s, rt: s.rt, scope: noScope, in: o.Input, stop: math.MaxInt, trace: tr,
+// dispatch calls the handlers with o.input and fills in o. It takes a pointer because an
+// outcome is large.
+func (def *phaseCore) dispatch(ctx context.Context, s *Snapshot, plan *phasePlan, tr *trace, o *outcome) error {
+	d := dispatch{
+		def: def, plan: plan, ctx: ctx, snap: s, rt: s.rt, scope: noScope, in: o.input, stop: math.MaxInt, trace: tr,
 	}
 	if !s.acquire() {
 		return def.refuse(o, fmt.Errorf("%s: %w", def.name, ErrReleased))
@@ -165,7 +179,7 @@ func (def *defined[In, Out]) dispatch(ctx context.Context, s *Snapshot, resolved
 	}
 	for i := range plan.stages {
 		st := &plan.stages[i]
-		if st.from == resolved.rewriters && d.unsound() {
+		if st.from == plan.rewriters && d.unsound() {
 			d.stop = min(d.stop, st.from-1)
 		}
 		if st.overlap {
@@ -176,21 +190,21 @@ func (def *defined[In, Out]) dispatch(ctx context.Context, s *Snapshot, resolved
 			d.inline(st.to)
 		}
 	}
-	o.Unsound = d.unsound()
+	o.unsound = d.unsound()
 	d.finish(o)
 	return d.err
 }
 
 // unsound reports whether the rewriters made the input invalid. Call it only when all
 // rewriters are done.
-func (d *dispatch[In, Out]) unsound() bool {
-	return len(d.rewriters) > 0 && d.def.Sound != nil && !d.def.Sound(d.in)
+func (d *dispatch) unsound() bool {
+	return len(d.rewriters) > 0 && d.def.sound != nil && !d.def.sound(d.in)
 }
 
 // begin reserves the records and reads the clock.
-func (d *dispatch[In, Out]) begin() error {
-	if d.def.Definition.Scope != nil {
-		if scope := d.def.Definition.Scope(d.in); scope != nil {
+func (d *dispatch) begin() error {
+	if d.def.scope != nil {
+		if scope := d.def.scope(d.in); scope != nil {
 			d.scope = scope
 		}
 	}
@@ -201,15 +215,15 @@ func (d *dispatch[In, Out]) begin() error {
 		return err
 	}
 	d.mark = d.rt.now()
-	d.quick = d.trace == nil && !d.def.nilable
+	d.quick = d.trace == nil
 	return nil
 }
 
 // leave runs when the dispatch is over, even after a Goexit or a panic of the phase's own
 // functions, because the records must stay readable.
-func (d *dispatch[In, Out]) leave() {
+func (d *dispatch) leave() {
 	if !d.ended {
-		d.finish(new(Outcome[In, Out]))
+		d.finish(new(outcome))
 	}
 	d.snap.drop()
 }
@@ -217,11 +231,10 @@ func (d *dispatch[In, Out]) leave() {
 // refuse fills in the outcome of a dispatch that was cancelled or could not be recorded. A
 // gate then denies. A gate that fails open by default does not, because a denial does harm
 // there.
-func (def *defined[In, Out]) refuse(o *Outcome[In, Out], err error) error {
-	var none Out
-	o.Output, o.By = none, ""
+func (def *phaseCore) refuse(o *outcome, err error) error {
+	o.output, o.by = nil, ""
 	if def.kind == Gate && def.failure == Closed {
-		o.Output, _ = def.Closed(Problem{Phase: def.name, Subscription: "the runtime", Code: refusalCode(err), Err: err})
+		o.output, _ = def.closed(Problem{Phase: def.name, Subscription: "the runtime", Code: refusalCode(err), Err: err})
 	}
 	return err
 }
@@ -242,9 +255,9 @@ func refusalCode(err error) codes.Code {
 }
 
 // finish merges the answers in plan order and finishes the records.
-func (d *dispatch[In, Out]) finish(o *Outcome[In, Out]) {
+func (d *dispatch) finish(o *outcome) {
 	d.ended = true
-	o.Input = d.in
+	o.input = d.in
 	worst := SeverityPass
 	if len(d.answers) > 0 {
 		var err error
@@ -262,12 +275,12 @@ func (d *dispatch[In, Out]) finish(o *Outcome[In, Out]) {
 	if d.err != nil && d.def.kind == Gate && !worst.stops() {
 		_ = d.def.refuse(o, d.err)
 	}
-	o.Rewriters, o.Diagnostics = d.rewriters, d.diagnostics
+	o.rewriters, o.diagnostics = d.rewriters, d.diagnostics
 }
 
 // cancelled reports whether the turn was cancelled. If so, no more handlers start. It does
 // not call ctx.Done, because the context may have to make a channel first.
-func (d *dispatch[In, Out]) cancelled() bool {
+func (d *dispatch) cancelled() bool {
 	if d.ctx.Err() == nil {
 		return false
 	}
@@ -281,7 +294,7 @@ func (d *dispatch[In, Out]) cancelled() bool {
 // merge merges the answers in plan order and returns the most severe verdict. If the merge
 // rule panics, the dispatch fails. At a gate that fails closed by default, a failed
 // dispatch denies.
-func (d *dispatch[In, Out]) merge(o *Outcome[In, Out]) (worst Severity, err error) {
+func (d *dispatch) merge(o *outcome) (worst Severity, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			worst = SeverityPass
@@ -291,18 +304,18 @@ func (d *dispatch[In, Out]) merge(o *Outcome[In, Out]) (worst Severity, err erro
 		}
 	}()
 	if d.unordered {
-		slices.SortStableFunc(d.answers, func(a, b answered[Out]) int { return a.pos - b.pos })
+		slices.SortStableFunc(d.answers, func(a, b answered) int { return a.pos - b.pos })
 	}
 	for i := range d.answers {
 		a := &d.answers[i]
 		m := Merging{From: a.from, Wins: a.severity > worst, Limits: d.rt.opts.Limits, phase: d.def.name}
 		if m.Wins {
-			worst, o.By = a.severity, a.from
+			worst, o.by = a.severity, a.from
 		}
-		if d.def.Merge == nil {
+		if d.def.merge == nil {
 			continue
 		}
-		o.Output = d.def.Merge(&m, o.Output, a.out)
+		o.output = d.def.merge(&m, o.output, a.out)
 		for _, diag := range m.diagnostics {
 			d.diagnostics = append(d.diagnostics, diag)
 			a.more.note(diag)

@@ -41,7 +41,7 @@ type startedRun struct {
 // evidence makes sure that the journal has the started record of the entry at an index of
 // the execution order. It reports whether the handler may run. If the handler may not run,
 // evidence records the failure.
-func (d *dispatch[In, Out]) evidence(at int) bool {
+func (d *dispatch) evidence(at int) bool {
 	e := &d.plan.entries[at]
 	if !e.evident || d.trace != nil { // an explanation writes no record
 		return true
@@ -75,7 +75,7 @@ func (d *dispatch[In, Out]) evidence(at int) bool {
 // writeStarted writes the started record of the entry at an index, and those of later
 // entries that match the current input. If a rewriter changes the input later, the dispatch
 // matches the entries again.
-func (d *dispatch[In, Out]) writeStarted(from int) (err error) {
+func (d *dispatch) writeStarted(from int) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("the journal or the phase panicked: %v", v)
@@ -105,7 +105,7 @@ func (d *dispatch[In, Out]) writeStarted(from int) (err error) {
 
 // wants reports whether the subscription matches the input, without recording anything. As
 // in matches, a condition that fails counts as a match at a gate.
-func (d *dispatch[In, Out]) wants(e *entry[In, Out]) (wanted bool) {
+func (d *dispatch) wants(e *entry) (wanted bool) {
 	defer func() {
 		if recover() != nil {
 			wanted = false // the method matches fails in the same way later, so the handler does not run
@@ -115,10 +115,8 @@ func (d *dispatch[In, Out]) wants(e *entry[In, Out]) (wanted bool) {
 	if m == nil {
 		return true
 	}
-	for i := range m.labels {
-		if !m.labels[i].set.match(m.labels[i].get(d.in)) {
-			return false
-		}
+	if !m.labelsMatch(d.in) {
+		return false
 	}
 	if m.when == nil {
 		return true
@@ -133,13 +131,13 @@ const hookKey = "hook:"
 // runKey returns the key of a hook's run. If the turn is resumed and the hook runs again
 // for the same input, the key is the same. The key is empty outside of a turn, because only
 // turns are resumed.
-func (d *dispatch[In, Out]) runKey(e *entry[In, Out]) string {
+func (d *dispatch) runKey(e *entry) string {
 	if d.scope.Turn == "" {
 		return ""
 	}
 	reference := ""
-	if d.def.Reference != nil {
-		reference = d.def.Reference(d.in)
+	if d.def.reference != nil {
+		reference = d.def.reference(d.in)
 	}
 	sum := sha256.Sum256([]byte(strings.Join([]string{
 		d.def.name, e.sub.id, d.scope.Session, d.scope.Turn, strconv.Itoa(d.scope.Step), reference,
@@ -164,7 +162,7 @@ func (s *startedRun) mark(r *record) {
 // asking returns the record to store together with a run's jobs. A run with a started
 // record stays started here: the dispatch writes its end later. That end is a failure if it
 // is unknown whether the jobs were stored.
-func (d *dispatch[In, Out]) asking(e *entry[In, Out], rec *record) Run {
+func (d *dispatch) asking(e *entry, rec *record) Run {
 	asked := *rec
 	if len(d.started) > 0 && d.started[e.pos].seq != 0 {
 		asked.state = Started
@@ -174,7 +172,7 @@ func (d *dispatch[In, Out]) asking(e *entry[In, Out], rec *record) Run {
 
 // endStarted records as skipped the runs that were written as started, but whose handlers
 // the dispatch did not reach.
-func (d *dispatch[In, Out]) endStarted() {
+func (d *dispatch) endStarted() {
 	if d.started == nil {
 		return
 	}

@@ -59,7 +59,7 @@ func (p Phase[In, Out]) Explain(ctx context.Context, s *Snapshot, in In) (Explan
 	if !p.Active(s) {
 		return explainInactive(p.core(), s), nil
 	}
-	return p.d.explain(ctx, s, in)
+	return p.d.core.explain(ctx, s, in)
 }
 
 // explainInactive is Explain for a phase without enabled subscriptions.
@@ -67,14 +67,14 @@ func explainInactive(c *phaseCore, s *Snapshot) Explanation {
 	return Explanation{Phase: c.name, Kind: c.kind, Entries: append([]Explained{}, disabledEntries(c.plan(s))...)}
 }
 
-func (def *defined[In, Out]) explain(ctx context.Context, s *Snapshot, in In) (Explanation, error) {
+func (def *phaseCore) explain(ctx context.Context, s *Snapshot, in any) (Explanation, error) {
 	x := Explanation{Phase: def.name, Kind: def.kind, Entries: []Explained{}}
-	resolved := s.gen.Load().find(&def.phaseCore)
+	resolved := s.gen.Load().find(def)
 	tr := &trace{said: make(map[string]Explained)}
-	out := Outcome[In, Out]{Input: in}
+	out := outcome{input: in}
 	err := def.dispatch(ctx, s, resolved, tr, &out)
-	if def.Definition.Scope != nil {
-		if scope := def.Definition.Scope(in); scope != nil {
+	if def.scope != nil {
+		if scope := def.scope(in); scope != nil {
 			x.Scope = *scope
 		}
 	}
@@ -84,15 +84,15 @@ func (def *defined[In, Out]) explain(ctx context.Context, s *Snapshot, in In) (E
 		if !ok {
 			said = Explained{Why: "the dispatch ended before it was called"}
 		}
-		said.Position, said.ID, said.Shadow, said.Won = e.Position, e.ID, e.Shadow, e.ID == out.By
+		said.Position, said.ID, said.Shadow, said.Won = e.Position, e.ID, e.Shadow, e.ID == out.by
 		x.Entries = append(x.Entries, said)
 	}
 	x.Entries = append(x.Entries, disabledEntries(plan)...)
-	x.Won, x.Diagnostics = out.By, out.Diagnostics
+	x.Won, x.Diagnostics = out.by, out.diagnostics
 	if err != nil {
 		x.Error = err.Error()
 	}
-	if x.Merged, err = json.Marshal(out.Output); err != nil {
+	if x.Merged, err = json.Marshal(def.orZero(out.output)); err != nil {
 		return x, fmt.Errorf("explain %s: %w", def.name, err)
 	}
 	return x, nil
@@ -244,33 +244,33 @@ func (x Explanation) String() string {
 // it.
 type trace struct{ said map[string]Explained }
 
-func (d *dispatch[In, Out]) traceUnmatched(e *entry[In, Out], set patternSet, value string) {
+func (d *dispatch) traceUnmatched(e *entry, set patternSet, value string) {
 	if d.trace != nil {
 		d.trace.said[e.sub.id] = Explained{Why: fmt.Sprintf("it matches only %s, but this input has %q", set, value)}
 	}
 }
 
-func (d *dispatch[In, Out]) traceWhen(e *entry[In, Out]) {
+func (d *dispatch) traceWhen(e *entry) {
 	if d.trace != nil {
 		d.trace.said[e.sub.id] = Explained{Why: "its condition is false: " + e.match.when.String()}
 	}
 }
 
-func (d *dispatch[In, Out]) traceSkipped(e *entry[In, Out]) {
+func (d *dispatch) traceSkipped(e *entry) {
 	if d.trace == nil {
 		return
 	}
 	why, code := "an earlier subscription had stopped the phase", codes.Skipped
 	if d.stop < 0 {
 		why, code = "the turn was cancelled", codes.Canceled
-	} else if at := slices.IndexFunc(d.answers, func(a answered[Out]) bool { return a.pos == d.stop }); at >= 0 {
+	} else if at := slices.IndexFunc(d.answers, func(a answered) bool { return a.pos == d.stop }); at >= 0 {
 		why = d.answers[at].from + " had stopped the phase"
 	}
 	d.trace.said[e.sub.id] = Explained{Why: why, State: Skipped, Code: code}
 }
 
 // traceStarted notes that a dispatch would start or queue the handler without waiting.
-func (d *dispatch[In, Out]) traceStarted(e *entry[In, Out]) {
+func (d *dispatch) traceStarted(e *entry) {
 	why := "it would start, and the turn would not wait for it"
 	if e.sub.opts.Execution == Background {
 		why = "it would be queued"
@@ -278,7 +278,7 @@ func (d *dispatch[In, Out]) traceStarted(e *entry[In, Out]) {
 	d.trace.said[e.sub.id] = Explained{Why: why}
 }
 
-func (d *dispatch[In, Out]) traceAnswer(e *entry[In, Out], out Out, ans *Answer, took int64) {
+func (d *dispatch) traceAnswer(e *entry, out Output, ans *Answer, took int64) {
 	if d.trace == nil {
 		return
 	}
@@ -292,7 +292,7 @@ func (d *dispatch[In, Out]) traceAnswer(e *entry[In, Out], out Out, ans *Answer,
 	d.trace.said[e.sub.id] = x
 }
 
-func (d *dispatch[In, Out]) traceFailure(e *entry[In, Out], p Problem, took int64) {
+func (d *dispatch) traceFailure(e *entry, p Problem, took int64) {
 	if d.trace == nil {
 		return
 	}
@@ -307,7 +307,7 @@ func (d *dispatch[In, Out]) traceFailure(e *entry[In, Out], p Problem, took int6
 }
 
 // traceStandIn adds the answer that is used in place of a failed one.
-func (d *dispatch[In, Out]) traceStandIn(e *entry[In, Out], ans *Answer) {
+func (d *dispatch) traceStandIn(e *entry, ans *Answer) {
 	if d.trace == nil {
 		return
 	}

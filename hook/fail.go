@@ -8,7 +8,7 @@ import (
 )
 
 // fail records a failed run and applies the failure mode.
-func (d *dispatch[In, Out]) fail(e *entry[In, Out], start, took int64, p Problem) {
+func (d *dispatch) fail(e *entry, start, took int64, p Problem) {
 	more := d.failed(e, start, took, &p)
 	if e.shadow {
 		return
@@ -21,14 +21,13 @@ func (d *dispatch[In, Out]) fail(e *entry[In, Out], start, took int64, p Problem
 		}
 		d.end(e, p)
 	case fallback:
-		out, _ := e.sub.opts.Failure.value.out.(Out)
-		d.stand(e, out, more, p)
+		d.stand(e, e.sub.opts.Failure.value.out, more, p)
 	default:
 	}
 }
 
 // failed records and logs a failed run. It fills in the phase and the subscription of p.
-func (d *dispatch[In, Out]) failed(e *entry[In, Out], start, took int64, p *Problem) *detail {
+func (d *dispatch) failed(e *entry, start, took int64, p *Problem) *detail {
 	p.Phase, p.Subscription, p.Rewrites = d.def.name, e.sub.id, e.rewrites
 	diag := d.diagnose(e, p.Code, safeMessage(*p), p.Err)
 	state := Failed
@@ -45,17 +44,16 @@ func (d *dispatch[In, Out]) failed(e *entry[In, Out], start, took int64, p *Prob
 }
 
 // closed returns the phase's answer for a failure. It reports false if the phase has none.
-func (d *dispatch[In, Out]) closed(p Problem) (Out, bool) {
-	if d.def.Closed == nil {
-		var none Out
-		return none, false
+func (d *dispatch) closed(p Problem) (Output, bool) {
+	if d.def.closed == nil {
+		return nil, false
 	}
-	return d.def.Closed(p)
+	return d.def.closed(p)
 }
 
 // end makes the dispatch fail because a handler failed. If several fail, the dispatch
 // reports the first in plan order.
-func (d *dispatch[In, Out]) end(e *entry[In, Out], p Problem) {
+func (d *dispatch) end(e *entry, p Problem) {
 	if d.err == nil || e.pos < d.stop {
 		d.err = &FailureError{p}
 	}
@@ -66,11 +64,11 @@ func (d *dispatch[In, Out]) end(e *entry[In, Out], p Problem) {
 // handlers see the rewritten input. So a result that is withheld from the model is withheld
 // from them too. If the rewrite fails, the dispatch fails, because the input must not pass
 // unchanged.
-func (d *dispatch[In, Out]) stand(e *entry[In, Out], out Out, more *detail, p Problem) {
-	if isNil(d.def.nilable, out) {
+func (d *dispatch) stand(e *entry, out Output, more *detail, p Problem) {
+	if out == nil {
 		return // no opinion
 	}
-	ans := answerOf(d.def.nilable, out)
+	ans := answerOf(out)
 	if ans.uses()&rewriting != 0 {
 		in, err := d.rewrite(e, out)
 		if err != nil {

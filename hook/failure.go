@@ -27,7 +27,7 @@ type Failure struct {
 
 type fallbackValue struct {
 	phase  string
-	out    any
+	out    Output // nil: no opinion
 	answer *Answer
 }
 
@@ -43,7 +43,8 @@ var (
 // works only at this phase. The subscription needs the capabilities for out, as for any
 // other answer.
 func (p Phase[In, Out]) Fallback(out Out) Failure {
-	value := &fallbackValue{p.Name(), out, answerOf(nilable[Out](), out)}
+	value := &fallbackValue{phase: p.Name(), out: opinion(nilable[Out](), out)}
+	value.answer = answerOf(value.out)
 	return Failure{mode: fallback, value: value}
 }
 
@@ -78,12 +79,12 @@ func (f *Failure) UnmarshalText(text []byte) error {
 
 // fallbackProblem checks that a fallback is valid, belongs to this phase and schedules no
 // job, and that the subscription has the capabilities that the fallback needs.
-func (def *defined[In, Out]) fallbackProblem(s *subscription, granted Capability) error {
+func (def *phaseCore) fallbackProblem(s *subscription, granted Capability) error {
 	value := s.opts.Failure.value
 	if value == nil {
 		return errors.New("fallback has no value: make it with Phase.Fallback")
 	}
-	if _, ok := value.out.(Out); value.phase != def.name || (!ok && value.out != nil) {
+	if value.phase != def.name || value.out != nil && !def.takes(value.out) {
 		return fmt.Errorf("the fallback was made for phase %q, but the hook is on phase %q: make the fallback with the Fallback method of the hook's phase", value.phase, def.name)
 	}
 	if value.answer.Invalid != "" {

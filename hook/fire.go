@@ -11,17 +11,17 @@ import (
 )
 
 // detached is the state of a run that the dispatch does not wait for.
-type detached[In any, Out Output] struct {
-	def  *defined[In, Out]
-	e    *entry[In, Out]
+type detached struct {
+	def  *phaseCore
+	e    *entry
 	snap *Snapshot
-	in   In
+	in   any
 	rec  record
 }
 
 // fire starts a handler and does not wait. The journal already has the started record. The
 // final record is written when the handler returns.
-func (d *dispatch[In, Out]) fire(e *entry[In, Out]) {
+func (d *dispatch) fire(e *entry) {
 	start := d.rt.now()
 	d.mark = start
 	if d.trace != nil {
@@ -43,7 +43,7 @@ func (d *dispatch[In, Out]) fire(e *entry[In, Out]) {
 		return
 	}
 	rec := d.record(e, Started, start, 0, nil)
-	r := &detached[In, Out]{def: d.def, e: e, snap: d.snap, in: d.in, rec: *rec}
+	r := &detached{def: d.def, e: e, snap: d.snap, in: d.in, rec: *rec}
 	d.snap.retain()
 	d.rt.settled.add()
 	// The runtime owns this goroutine, and Drain waits for it. The handler has its own
@@ -51,7 +51,7 @@ func (d *dispatch[In, Out]) fire(e *entry[In, Out]) {
 	go r.main(context.WithoutCancel(d.ctx))
 }
 
-func (r *detached[In, Out]) main(parent context.Context) {
+func (r *detached) main(parent context.Context) {
 	rt := r.snap.rt
 	defer rt.settled.done()
 	defer rt.firing.Add(-1)
@@ -66,7 +66,7 @@ func (r *detached[In, Out]) main(parent context.Context) {
 }
 
 // settle schedules the jobs of the answer and writes the final record.
-func (r *detached[In, Out]) settle(ctx context.Context, end ending) {
+func (r *detached) settle(ctx context.Context, end ending) {
 	rt, rec := r.snap.rt, r.rec
 	rec.took, rec.state = rt.now()-rec.start, Completed
 	ans := end.answer
@@ -129,7 +129,7 @@ type ending struct {
 
 // begin calls a handler on its own goroutine. The goroutine ends when the handler returns.
 // The channel gets exactly one ending.
-func begin[In any, Out Output](ctx context.Context, handle Handler[In, Out], in In) <-chan ending {
+func begin(ctx context.Context, handle handler, in any) <-chan ending {
 	ended := make(chan ending, 1)
 	go func() {
 		var end ending
@@ -148,7 +148,7 @@ func begin[In any, Out Output](ctx context.Context, handle Handler[In, Out], in 
 		if err != nil {
 			end.problem = &Problem{Code: classify(err), Err: err}
 		} else {
-			end.answer = answerOf(nilable[Out](), out)
+			end.answer = answerOf(out)
 		}
 		returned = true
 	}()

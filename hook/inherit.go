@@ -23,8 +23,8 @@ func (s *Snapshot) Inherit(parent *Snapshot) error {
 	}
 	s.refreshing.Lock()
 	defer s.refreshing.Unlock()
-	s.parents = append(s.parents, parent) // drop releases the parent together with this snapshot
 	old, theirs := s.gen.Load(), parent.gen.Load()
+	s.parents = append(s.parents, inherited{parent, theirs}) // drop releases the parent together with this snapshot
 	if last := s.rt.heirs.Load(); last != nil && last.own == old && last.theirs == theirs {
 		s.gen.Store(last.joined)
 		return nil
@@ -90,7 +90,7 @@ func orderTogether(core *phaseCore, all *members, loose func(id string) bool) *p
 	if len(problems) > 0 { // the other members have a cycle: all members lose their dependencies
 		plan, _ = orderPhase(core, all, nowhere, func(string) bool { return true })
 	}
-	plan.typed = core.compile(plan)
+	plan.compile()
 	return plan
 }
 

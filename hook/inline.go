@@ -14,7 +14,7 @@ import (
 // inline runs the entries from d.at up to end on the caller's goroutine. The deferred guard
 // recovers from a panic and records it. The dispatch then calls inline again for the
 // entries after the handler that panicked.
-func (d *dispatch[In, Out]) inline(end int) {
+func (d *dispatch) inline(end int) {
 	defer d.guard()
 	d.inside = true
 	for ; d.at < end; d.at++ {
@@ -31,11 +31,9 @@ func (d *dispatch[In, Out]) inline(end int) {
 		now := d.rt.now()
 		start := d.mark
 		d.mark = now
-		if err == nil && d.quick {
-			if out.Answer() == nil {
-				d.room.next().set(e.installed, d.scope, d.room.base, d.room.seq(), start, now-start)
-				continue
-			}
+		if out == nil && err == nil && d.quick {
+			d.room.next().set(e.installed, d.scope, d.room.base, d.room.seq(), start, now-start)
+			continue
 		}
 		d.answer(e, start, now-start, out, err)
 	}
@@ -43,12 +41,12 @@ func (d *dispatch[In, Out]) inline(end int) {
 }
 
 // answer handles an error of a handler, or an answer that is not nil.
-func (d *dispatch[In, Out]) answer(e *entry[In, Out], start, took int64, out Out, err error) {
+func (d *dispatch) answer(e *entry, start, took int64, out Output, err error) {
 	if err != nil {
 		d.fail(e, start, took, d.problem(err))
 		return
 	}
-	ans := answerOf(d.def.nilable, out)
+	ans := answerOf(out)
 	if d.started != nil && d.trace == nil && ans.empty() { // the new record may replace a started record
 		d.record(e, Completed, start, took, nil)
 		return
@@ -57,7 +55,7 @@ func (d *dispatch[In, Out]) answer(e *entry[In, Out], start, took int64, out Out
 }
 
 // problem classifies a returned error.
-func (d *dispatch[In, Out]) problem(err error) Problem {
+func (d *dispatch) problem(err error) Problem {
 	code := classify(err)
 	if code == codes.Error && d.ctx.Err() != nil &&
 		(errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Cause(d.ctx))) {
@@ -68,7 +66,7 @@ func (d *dispatch[In, Out]) problem(err error) Problem {
 }
 
 // guard runs when inline ends: normally, with a panic, or with Goexit.
-func (d *dispatch[In, Out]) guard() {
+func (d *dispatch) guard() {
 	if !d.inside {
 		return
 	}
@@ -107,7 +105,7 @@ func goexited() Problem {
 }
 
 // special runs an entry that is not plain, on the caller's goroutine.
-func (d *dispatch[In, Out]) special(e *entry[In, Out]) {
+func (d *dispatch) special(e *entry) {
 	if !d.matches(e) || !d.evidence(d.at) {
 		return
 	}
@@ -126,7 +124,7 @@ func (d *dispatch[In, Out]) special(e *entry[In, Out]) {
 	}
 }
 
-func (d *dispatch[In, Out]) returned(e *entry[In, Out], out Out, err error) {
+func (d *dispatch) returned(e *entry, out Output, err error) {
 	start := d.mark
 	d.mark = d.rt.now()
 	d.answer(e, start, d.mark-start, out, err)
@@ -134,7 +132,7 @@ func (d *dispatch[In, Out]) returned(e *entry[In, Out], out Out, err error) {
 
 // timed runs a blocking handler with a timeout. After the timeout it cancels the handler's
 // context, but the dispatch still waits for the handler. A late answer is not used.
-func (d *dispatch[In, Out]) timed(e *entry[In, Out]) {
+func (d *dispatch) timed(e *entry) {
 	timeout := e.sub.opts.Timeout
 	late := &timeoutError{timeout}
 	ctx, cancel := context.WithCancelCause(d.ctx)

@@ -250,12 +250,12 @@ func jobProblem(err error) Problem {
 }
 
 // background queues the run of a subscription for a worker.
-func (d *dispatch[In, Out]) background(e *entry[In, Out]) {
+func (d *dispatch) background(e *entry) {
 	start := d.rt.now()
 	d.mark = start
 	s := e.sub
 	job := Job{
-		Reference: d.def.Reference(d.in), Subscription: s.id, Phase: d.def.name, Version: s.opts.Version,
+		Reference: d.def.reference(d.in), Subscription: s.id, Phase: d.def.name, Version: s.opts.Version,
 		Scope: *d.scope, Idempotent: s.opts.Idempotent, Retry: s.opts.Retry,
 	}
 	job.Key = jobKey(job)
@@ -281,12 +281,12 @@ func (d *dispatch[In, Out]) background(e *entry[In, Out]) {
 
 // enqueue stores the run of a subscription so that a worker can find its input: by Recall,
 // in the queue, or in the memory of this process.
-func (d *dispatch[In, Out]) enqueue(rt *Runtime, asked Run, job Job) error {
+func (d *dispatch) enqueue(rt *Runtime, asked Run, job Job) error {
 	ctx, queue := context.WithoutCancel(d.ctx), rt.opts.Queue
 	if rt.opts.Recall != nil {
 		return queue.Enqueue(ctx, asked, []Job{job})
 	}
-	if keeps, ok := queue.(InputQueue); ok && d.def.Decode != nil {
+	if keeps, ok := queue.(InputQueue); ok && d.def.decodes {
 		input, err := json.Marshal(d.in)
 		if err != nil {
 			return &SafeError{Code: codes.JobInvalid, Message: "the phase's input cannot be encoded as JSON", Err: err}

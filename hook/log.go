@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/belay-run/belay/hook/codes"
 )
@@ -140,24 +141,36 @@ func (l *runLog) spill(ctx context.Context, c *chunk) error {
 		l.rt.recycle(journal.adopt(l.rt, c))
 		return nil
 	}
-	var runs []Run
+	runs := make([]Run, 0, c.used)
 	for _, s := range c.spans {
-		for i := s.from; i < s.to; i++ {
-			runs = append(runs, l.rt.run(&c.records[i]))
-		}
+		runs = l.rt.appendRuns(runs, c.records[s.from:s.to])
 	}
 	l.rt.recycle(c) // append keeps rejected records as full runs
 	return l.append(ctx, runs)
 }
 
+// appendRuns appends the full form of records.
+func (rt *Runtime) appendRuns(runs []Run, records []record) []Run {
+	for i := range records {
+		known := ""
+		if i > 0 && records[i].dispatch == records[i-1].dispatch {
+			known = runs[len(runs)-1].Dispatch
+		}
+		runs = append(runs, rt.runAfter(&records[i], known))
+	}
+	return runs
+}
+
 // append writes runs, after those that the journal rejected before. It keeps runs that
 // cannot be written. The caller holds l.mu, so that records stay in order.
 func (l *runLog) append(ctx context.Context, runs []Run) error {
-	l.refused = append(l.refused, runs...)
-	if len(l.refused) == 0 {
+	if len(l.refused) > 0 {
+		runs = append(l.refused, runs...)
+	}
+	if len(runs) == 0 {
 		return l.rt.recordLate(ctx)
 	}
-	left, err := l.rt.write(ctx, l.refused)
+	left, err := l.rt.write(ctx, runs)
 	l.refused = left
 	if err != nil {
 		return err
@@ -220,6 +233,27 @@ func (l *runLog) take() []Run {
 	return l.collect(refused)
 }
 
+// notable reports whether a finished dispatch has a run that did something.
+func (l *runLog) notable(limit time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.refused) > 0 {
+		return true
+	}
+	in := func(c *chunk) bool {
+		for i := range c.spans {
+			s := &c.spans[i]
+			for j := s.from; s.over && j < s.to; j++ {
+				if r := &c.records[j]; r.state != Skipped && (r.detail != nil || r.state != Completed || r.took >= int64(limit)) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	return slices.ContainsFunc(l.older, in) || l.current != nil && in(l.current)
+}
+
 // collect converts the records of finished dispatches to runs, appends them to the given
 // runs, and empties the chunks. The caller holds l.mu.
 func (l *runLog) collect(runs []Run) []Run {
@@ -242,9 +276,7 @@ func (l *runLog) collect(runs []Run) []Run {
 			if !s.over {
 				continue
 			}
-			for k := s.from; k < s.to; k++ {
-				runs = append(runs, l.rt.run(&c.records[k]))
-			}
+			runs = l.rt.appendRuns(runs, c.records[s.from:s.to])
 			s.to = s.from
 		}
 		if c.open == 0 {

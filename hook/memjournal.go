@@ -19,6 +19,7 @@ type MemoryJournal struct {
 	count    int       // the number of runs in segments
 	byID     map[string]*Run
 	dropped  uint64
+	spare    [4][]record // memory of dropped segments, for adopt
 }
 
 // segment is one run, or many records in the compact form that a dispatch writes. Records
@@ -92,20 +93,42 @@ func (j *MemoryJournal) adopt(rt *Runtime, c *chunk) *chunk {
 	if n == 0 {
 		return c
 	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	s := segment{rt: rt, chunk: c, n: n}
 	if n < len(c.records)/2 {
-		s.chunk, s.records = nil, make([]record, 0, n)
+		s.chunk, s.records = nil, j.room(n)
 		for _, sp := range c.spans {
 			s.records = append(s.records, c.records[sp.from:sp.to]...)
 		}
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
 	free := j.push(s)
 	if s.chunk == nil {
 		free = c
 	}
 	return free
+}
+
+// room returns an empty slice for n records. A journal that is full reuses the memory of
+// dropped segments, so that recording needs no allocations. The caller holds j.mu.
+func (j *MemoryJournal) room(n int) []record {
+	for i, r := range j.spare {
+		if n <= cap(r) && cap(r) <= 2*n {
+			j.spare[i] = nil
+			return r
+		}
+	}
+	return make([]record, 0, n)
+}
+
+// keep keeps the memory of a dropped segment for room. The caller holds j.mu.
+func (j *MemoryJournal) keep(records []record) {
+	if records == nil {
+		return
+	}
+	clear(records)
+	at := max(slices.IndexFunc(j.spare[:], func(r []record) bool { return r == nil }), 0)
+	j.spare[at] = records[:0]
 }
 
 // push adds a segment and drops the oldest segments beyond the capacity. It returns a chunk
@@ -121,6 +144,7 @@ func (j *MemoryJournal) push(s segment) (free *chunk) {
 			delete(j.byID, old.run.ID)
 		} else {
 			free = old.chunk
+			j.keep(old.records)
 		}
 		*old = segment{}
 		j.first++

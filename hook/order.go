@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/belay-run/belay/internal/near"
 )
@@ -32,8 +33,10 @@ type phasePlan struct {
 	// rewriters is the number of rewriters. They are at the start of sequence, and no stage
 	// contains both rewriters and other handlers.
 	rewriters int
-	// typed is the *typedPlan of the phase's types.
-	typed any
+	// entries are the enabled members in order of execution, in the form that a dispatch uses.
+	entries []entry
+	widest  int       // the maximum number of handlers in a stage that overlaps
+	crews   sync.Pool // of *crew
 }
 
 // stage is the part [from, to) of a plan's sequence. Its handlers run inline one after the

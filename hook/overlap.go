@@ -21,15 +21,15 @@ const (
 
 // run is a handler on its own goroutine. A handler may keep only its context after it
 // returns, so the run can be reused, unless it was abandoned.
-type run[In any, Out Output] struct {
-	begin func()      // calls main: see goroutine
+type run struct {
+	begin func()      // calls main; kept, so that starting the goroutine allocates nothing
 	done  chan<- bool // the channel of its crew
 
 	ctx    *runContext
-	e      *entry[In, Out]
+	e      *entry
 	snap   *Snapshot
-	in     In
-	out    Out
+	in     any
+	out    Output
 	err    error
 	failed *Problem // a panic or Goexit
 	state  atomic.Int32
@@ -40,10 +40,10 @@ type run[In any, Out Output] struct {
 
 // crew holds what a stage needs to run handlers and wait for them. Crews belong to a plan
 // and are reused.
-type crew[In any, Out Output] struct {
+type crew struct {
 	waiter
 	// runs are the current runs. The slice's capacity holds more: runs for reuse, or nil.
-	runs []*run[In, Out]
+	runs []*run
 }
 
 // waiter lets a dispatch wait. Its channel gets true for each run that finishes in time,
@@ -61,11 +61,11 @@ type waiter struct {
 }
 
 // newCrew returns a crew from the pool, or makes one.
-func (p *typedPlan[In, Out]) newCrew() *crew[In, Out] {
-	if c, ok := p.crews.Get().(*crew[In, Out]); ok {
+func (p *phasePlan) newCrew() *crew {
+	if c, ok := p.crews.Get().(*crew); ok {
 		return c
 	}
-	c := &crew[In, Out]{runs: make([]*run[In, Out], 0, p.widest)}
+	c := &crew{runs: make([]*run, 0, p.widest)}
 	c.done = make(chan bool, p.widest+1) // one place for each run, and one for the timer
 	c.timer = time.AfterFunc(time.Hour, c.ring)
 	c.timer.Stop()
@@ -73,33 +73,25 @@ func (p *typedPlan[In, Out]) newCrew() *crew[In, Out] {
 }
 
 // add adds a run to the crew and returns it.
-func (c *crew[In, Out]) add() *run[In, Out] {
+func (c *crew) add() *run {
 	n := len(c.runs)
 	c.runs = c.runs[:n+1]
 	if c.runs[n] == nil {
-		r := &run[In, Out]{done: c.done}
-		r.begin = goroutine(r)
+		r := &run{done: c.done}
+		r.begin = r.main
 		c.runs[n] = r
 	}
 	return c.runs[n]
 }
 
-// goroutine returns r.main as the first function of a goroutine. Go reads the name of that
-// function whenever a goroutine begins or ends. A function with type parameters, or one
-// that is inlined into such a function, has the types in its name: over a thousand bytes
-// for some phases. This wrapper has a short name.
-//
-//go:noinline
-func goroutine(r interface{ main() }) func() { return func() { r.main() } }
-
 // dismiss prepares a crew for reuse. It clears the crew's runs, and drops abandoned runs.
-func (p *typedPlan[In, Out]) dismiss(c *crew[In, Out]) {
+func (p *phasePlan) dismiss(c *crew) {
 	for i, r := range c.runs {
 		if r.state.Load() == abandoned {
 			c.runs[i] = nil
 			continue
 		}
-		*r = run[In, Out]{begin: r.begin, done: r.done}
+		*r = run{begin: r.begin, done: r.done}
 	}
 	c.runs = c.runs[:0]
 	p.crews.Put(c)
@@ -116,11 +108,11 @@ func (w *waiter) ring() {
 
 // overlap starts the handlers of a stage, waits for each up to its timeout, and handles
 // their answers in plan order.
-func (d *dispatch[In, Out]) overlap(st *stage) {
+func (d *dispatch) overlap(st *stage) {
 	if st.from > 0 { // otherwise begin has just read the clock
 		d.mark = d.rt.now()
 	}
-	var c *crew[In, Out]
+	var c *crew
 	for i := st.from; i < st.to; i++ {
 		if !d.startable(i) {
 			continue
@@ -154,7 +146,7 @@ func (d *dispatch[In, Out]) overlap(st *stage) {
 // startable reports whether the handler at an index may start. If the handler matches but
 // may not start, startable records that. A panic of the phase's own functions counts as a
 // failure of the handler.
-func (d *dispatch[In, Out]) startable(at int) (ok bool) {
+func (d *dispatch) startable(at int) (ok bool) {
 	e := &d.plan.entries[at]
 	defer func() {
 		if v := recover(); v != nil {
@@ -178,8 +170,8 @@ func (d *dispatch[In, Out]) startable(at int) (ok bool) {
 	return d.evidence(at)
 }
 
-// main runs the handler. It is the first frame of the goroutine: see goroutine.
-func (r *run[In, Out]) main() {
+// main runs the handler.
+func (r *run) main() {
 	returned := false
 	defer func() {
 		if !returned {
@@ -203,7 +195,7 @@ func (r *run[In, Out]) main() {
 }
 
 // await waits until every run has finished or was abandoned.
-func (d *dispatch[In, Out]) await(c *crew[In, Out]) {
+func (d *dispatch) await(c *crew) {
 	left := len(c.runs)
 	cancelled := d.ctx.Done()
 	now := d.mark // overlap has just read the clock
@@ -235,7 +227,7 @@ func (d *dispatch[In, Out]) await(c *crew[In, Out]) {
 }
 
 // forsake abandons the runs of handlers with a deadline, and returns how many it abandoned.
-func (d *dispatch[In, Out]) forsake(runs []*run[In, Out]) (left int) {
+func (d *dispatch) forsake(runs []*run) (left int) {
 	for _, r := range runs {
 		if r.e.sub.opts.Execution == Deadline && r.abandon(context.Cause(d.ctx)) {
 			left++
@@ -246,7 +238,7 @@ func (d *dispatch[In, Out]) forsake(runs []*run[In, Out]) (left int) {
 
 // expire abandons the runs whose deadline has passed, and returns how many it abandoned. It
 // cancels the context of a blocking handler, and the dispatch still waits for that handler.
-func (d *dispatch[In, Out]) expire(runs []*run[In, Out], now int64) (left int) {
+func (d *dispatch) expire(runs []*run, now int64) (left int) {
 	for _, r := range runs {
 		if r.ctx.deadline == 0 || now < r.ctx.deadline || r.told {
 			continue
@@ -264,7 +256,7 @@ func (d *dispatch[In, Out]) expire(runs []*run[In, Out], now int64) (left int) {
 
 // alarm makes sure that the timer fires no later than the earliest deadline of the pending
 // runs.
-func (d *dispatch[In, Out]) alarm(c *crew[In, Out], now int64) {
+func (d *dispatch) alarm(c *crew, now int64) {
 	var earliest int64
 	for _, r := range c.runs {
 		if r.ctx.deadline != 0 && !r.told && r.state.Load() == pending && (earliest == 0 || r.ctx.deadline < earliest) {
@@ -294,7 +286,7 @@ func (w *waiter) stop() {
 }
 
 // abandon abandons a run, and reports whether the run was still pending.
-func (r *run[In, Out]) abandon(cause error) bool {
+func (r *run) abandon(cause error) bool {
 	if r.state.Load() != pending {
 		return false
 	}
@@ -311,7 +303,7 @@ func (r *run[In, Out]) abandon(cause error) bool {
 
 // collect handles the outcome of a run that finished or was abandoned. If the output's
 // Answer method panics, the handler has failed.
-func (d *dispatch[In, Out]) collect(r *run[In, Out]) {
+func (d *dispatch) collect(r *run) {
 	defer func() {
 		if v := recover(); v != nil {
 			d.fail(r.e, r.start, r.ended-r.start, panicked(v))
@@ -333,7 +325,7 @@ func (d *dispatch[In, Out]) collect(r *run[In, Out]) {
 		d.fail(r.e, r.start, took, *r.failed)
 	case r.ctx.deadline != 0 && r.ended >= r.ctx.deadline:
 		d.fail(r.e, r.start, took, Problem{Code: codes.Timeout, Err: &timeoutError{r.e.sub.opts.Timeout}})
-	case d.quick && d.started == nil && r.err == nil && r.out.Answer() == nil:
+	case d.quick && d.started == nil && r.err == nil && r.out == nil:
 		d.room.next().set(r.e.installed, d.scope, d.room.base, d.room.seq(), r.start, took)
 	default:
 		d.answer(r.e, r.start, took, r.out, r.err)

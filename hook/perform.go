@@ -15,6 +15,13 @@ import (
 // attempt ended. Perform itself does not fail. Queue engines with their own retries call
 // Perform. For a [ClaimQueue] use [Runtime.Work].
 func (rt *Runtime) Perform(ctx context.Context, job Job) Run {
+	if rt.opts.WrapJob != nil {
+		return rt.opts.WrapJob(ctx, job, func(ctx context.Context) Run { return rt.perform(ctx, job) })
+	}
+	return rt.perform(ctx, job)
+}
+
+func (rt *Runtime) perform(ctx context.Context, job Job) Run {
 	start := rt.now()
 	run := job.Begun(rt.wall(start))
 	ans := new(Answer)
@@ -61,7 +68,7 @@ func (rt *Runtime) performJob(ctx context.Context, job Job, run *Run, ans *Answe
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer rt.after(timeout, func() { cancel(&timeoutError{timeout}) })()
-	answer, err := e.sub.phase.perform(ctx, e, input, job, held)
+	answer, err := e.sub.phase.performJob(ctx, e, input, job, held)
 	if err != nil {
 		return asProblem(err)
 	}
@@ -133,15 +140,12 @@ func (rt *Runtime) recall(ctx context.Context, job Job) (json.RawMessage, any, *
 
 // performJob runs the handler of a background subscription. It uses held as the handler's
 // input if held has the right type. Otherwise it decodes input.
-func (def *defined[In, Out]) performJob(ctx context.Context, e *installed, input json.RawMessage, job Job, held any) (*Answer, error) {
-	in, ok := held.(In)
-	if !ok {
-		var err error
-		if in, err = def.decode(job.Scope, input); err != nil {
-			return nil, &SafeError{Code: codes.InputGone, Message: "the recorded input cannot be decoded", Err: err}
-		}
+func (def *phaseCore) performJob(ctx context.Context, e *installed, input json.RawMessage, job Job, held any) (*Answer, error) {
+	in, err := def.input(held, job.Scope, input)
+	if err != nil {
+		return nil, &SafeError{Code: codes.InputGone, Message: "the recorded input cannot be decoded", Err: err}
 	}
-	end := bounded(ctx, begin(ctx, e.sub.handler.(Handler[In, Out]), in), e.abandoned, func() {})
+	end := bounded(ctx, begin(ctx, e.sub.handler, in), e.abandoned, func() {})
 	if end.problem != nil {
 		return nil, &FailureError{*end.problem}
 	}
@@ -161,10 +165,10 @@ func (rt *Runtime) performHandler(ctx context.Context, job Job, ans *Answer) *Pr
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer rt.after(h.Timeout, func() { cancel(&timeoutError{h.Timeout}) })()
-	end := bounded(ctx, begin(ctx, func(ctx context.Context, job Job) (notes, error) {
+	end := bounded(ctx, begin(ctx, func(ctx context.Context, _ any) (Output, error) {
 		audit, err := h.Run(ctx, job)
 		return notes{audit}, err
-	}, job), &h.abandoned, func() {})
+	}, nil), &h.abandoned, func() {})
 	if end.problem != nil {
 		return end.problem
 	}

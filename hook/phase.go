@@ -78,6 +78,9 @@ type Definition[In any, Out Output] struct {
 
 // Phase is a named point at which handlers are called. It is a stateless value: declare it
 // once as a package variable and share it between runtimes.
+//
+// The best input is a pointer, or a struct whose only field is a pointer: a dispatch then
+// allocates nothing for the input. Any other input costs one allocation for each dispatch.
 type Phase[In any, Out Output] struct {
 	d *operations[In, Out]
 }
@@ -88,17 +91,16 @@ type Phase[In any, Out Output] struct {
 // phases. Few packages call Define, which makes the operations.
 type operations[In any, Out Output] struct {
 	core     *phaseCore
+	hash     uint64 // of the name; a copy, because Active runs often
+	bind     func(handle Handler[In, Out]) handler
 	dispatch func(ctx context.Context, s *Snapshot, plan *phasePlan, in In) (Outcome[In, Out], error)
-	explain  func(ctx context.Context, s *Snapshot, in In) (Explanation, error)
 	decode   func(scope Scope, data []byte) (In, error)
 	slow     func(plan *phasePlan, inputs []In) bool
 }
 
-type defined[In any, Out Output] struct {
-	phaseCore
-	Definition[In, Out]
-	nilable bool
-}
+// handler is a [Handler] without type parameters. If the handler has no opinion, the output
+// is nil.
+type handler func(ctx context.Context, in any) (Output, error)
 
 // AnyPhase is a [Phase] with any input and output types, for lists and tables.
 type AnyPhase interface {
@@ -123,7 +125,8 @@ type PhaseInfo struct {
 	Labels []string
 }
 
-// phaseCore is the part of a phase without its type parameters.
+// phaseCore is a phase without its type parameters. Its functions are those of the
+// [Definition]. They take and return inputs and outputs as interfaces.
 type phaseCore struct {
 	name    string
 	may     string
@@ -134,108 +137,235 @@ type phaseCore struct {
 	caps    Capability
 	labels  []string
 	overlap int
-	faults  func() []string
 	self    AnyPhase // the phase
 
-	// These are the operations that need the type parameters. Define sets them.
-	canReference  bool
-	compile       func(p *phasePlan) any
-	checkFallback func(s *subscription, granted Capability) error
-	perform       func(ctx context.Context, e *installed, input json.RawMessage, job Job, held any) (*Answer, error)
-	zeroIn        func() any
+	undefined bool // the phase was not made by Define
+	decodes   bool // the definition has a Decode function
+	label     map[string]func(in any) string
+
+	// A nil output is the zero value of the output's type. A function is nil if the
+	// definition does not have it.
+	scope     func(in any) *Scope
+	merge     func(m *Merging, merged, answer Output) Output
+	rewrite   func(in any, answer Output) (any, error)
+	sound     func(in any) bool
+	closed    func(f Problem) (Output, bool)
+	verdict   func(answer Output) Output
+	reference func(in any) string
+
+	zeroIn func() any
+	// takes reports whether an output has the type of the phase's outputs.
+	takes func(out Output) bool
+	// orZero returns the output, or the zero value for nil.
+	orZero func(out Output) any
+	// input returns held if it is an input of the phase. Otherwise it decodes data.
+	input func(held any, scope Scope, data []byte) (any, error)
 }
 
 // Define makes a phase from its definition. It returns no error, so that phases can be
 // package variables. [NewRuntime] reports a faulty definition.
 func Define[In any, Out Output](def Definition[In, Out]) Phase[In, Out] {
-	if def.Failure == (Failure{}) {
-		def.Failure = Open
-		if def.Kind == Gate {
-			def.Failure = Closed
+	nilable := nilable[Out]()
+	core := &phaseCore{
+		name:    def.Name,
+		may:     def.May,
+		fires:   def.Fires,
+		kind:    def.Kind,
+		failure: def.Failure,
+		caps:    def.Capabilities,
+		labels:  slices.Sorted(maps.Keys(def.Labels)),
+		overlap: def.Overlap,
+		decodes: def.Decode != nil,
+		label:   make(map[string]func(any) string, len(def.Labels)),
+		zeroIn:  func() any { var in In; return in },
+		takes:   func(out Output) bool { _, ok := out.(Out); return ok },
+		orZero:  func(out Output) any { return as[Out](out) },
+	}
+	core.complete()
+	erase(core, &def, nilable)
+	decode := def.Decode
+	if decode == nil {
+		decode = func(_ Scope, data []byte) (in In, err error) {
+			if err := json.Unmarshal(data, &in); err != nil {
+				return in, fmt.Errorf("decode: %w", err)
+			}
+			return in, nil
 		}
 	}
-	if def.Overlap == 0 {
-		def.Overlap = 16
+	core.input = func(held any, scope Scope, data []byte) (any, error) {
+		if _, ok := held.(In); ok {
+			return held, nil
+		}
+		return decode(scope, data)
 	}
-	h := fnv.New64a()
-	h.Write([]byte(def.Name))
-	d := &defined[In, Out]{Definition: def, nilable: nilable[Out]()}
-	d.phaseCore = phaseCore{
-		name:         def.Name,
-		may:          def.May,
-		fires:        def.Fires,
-		hash:         h.Sum64(),
-		kind:         def.Kind,
-		failure:      def.Failure,
-		caps:         def.Capabilities,
-		labels:       slices.Sorted(maps.Keys(def.Labels)),
-		overlap:      def.Overlap,
-		canReference: def.Reference != nil,
-		zeroIn:       func() any { var in In; return in },
-	}
-	d.phaseCore.faults = d.faults
-	d.phaseCore.compile = d.compilePlan
-	d.phaseCore.checkFallback = d.fallbackProblem
-	d.phaseCore.perform = d.performJob
 	p := Phase[In, Out]{&operations[In, Out]{
-		core: &d.phaseCore,
-		dispatch: func(ctx context.Context, s *Snapshot, plan *phasePlan, in In) (Outcome[In, Out], error) {
-			o := Outcome[In, Out]{Input: in}
-			err := d.dispatch(ctx, s, plan, nil, &o)
-			return o, err
+		core: core,
+		hash: core.hash,
+		bind: func(handle Handler[In, Out]) handler {
+			if nilable {
+				return func(ctx context.Context, in any) (Output, error) {
+					out, err := handle(ctx, as[In](in))
+					if err != nil || nilInside(out) || out.Answer() == nil {
+						return nil, err
+					}
+					return out, nil
+				}
+			}
+			return func(ctx context.Context, in any) (Output, error) {
+				out, err := handle(ctx, as[In](in))
+				if err != nil || out.Answer() == nil {
+					return nil, err
+				}
+				return out, nil
+			}
 		},
-		explain: d.explain,
-		decode:  d.decode,
-		slow:    d.slow,
+		dispatch: func(ctx context.Context, s *Snapshot, plan *phasePlan, in In) (Outcome[In, Out], error) {
+			o := outcome{input: in}
+			err := core.dispatch(ctx, s, plan, nil, &o)
+			return Outcome[In, Out]{as[In](o.input), as[Out](o.output), o.by, o.rewriters, o.unsound, o.diagnostics}, err
+		},
+		decode: decode,
+		slow: func(plan *phasePlan, inputs []In) bool {
+			for _, in := range inputs {
+				if plan.slowFor(in) {
+					return true
+				}
+			}
+			return false
+		},
 	}}
-	d.phaseCore.self = p
+	core.self = p
 	return p
 }
 
+// erase gives a phase the functions of its definition, without their type parameters.
+func erase[In any, Out Output](core *phaseCore, def *Definition[In, Out], nilable bool) {
+	for name, get := range def.Labels {
+		if get != nil {
+			core.label[name] = func(in any) string { return get(as[In](in)) }
+		}
+	}
+	if def.Scope != nil {
+		core.scope = func(in any) *Scope { return def.Scope(as[In](in)) }
+	}
+	if def.Merge != nil {
+		core.merge = func(m *Merging, merged, answer Output) Output {
+			return def.Merge(m, as[Out](merged), as[Out](answer))
+		}
+	}
+	if def.Rewrite != nil {
+		core.rewrite = func(in any, answer Output) (any, error) { return def.Rewrite(as[In](in), as[Out](answer)) }
+	}
+	if def.Sound != nil {
+		core.sound = func(in any) bool { return def.Sound(as[In](in)) }
+	}
+	if def.Closed != nil {
+		core.closed = func(f Problem) (Output, bool) {
+			out, ok := def.Closed(f)
+			return opinion(nilable, out), ok
+		}
+	}
+	if def.Verdict != nil {
+		core.verdict = func(answer Output) Output { return opinion(nilable, def.Verdict(as[Out](answer))) }
+	}
+	if def.Reference != nil {
+		core.reference = func(in any) string { return def.Reference(as[In](in)) }
+	}
+}
+
+// complete fills in the defaults of a definition.
+func (def *phaseCore) complete() {
+	if def.failure == (Failure{}) {
+		def.failure = Open
+		if def.kind == Gate {
+			def.failure = Closed
+		}
+	}
+	if def.overlap == 0 {
+		def.overlap = 16
+	}
+	h := fnv.New64a()
+	h.Write([]byte(def.name))
+	def.hash = h.Sum64()
+}
+
+// as returns the value as a T, or the zero value for nil.
+func as[T any](value any) T {
+	t, _ := value.(T)
+	return t
+}
+
+// opinion returns an output without its type, or nil if the output is nil.
+func opinion[Out Output](nilable bool, out Out) Output {
+	if isNil(nilable, out) {
+		return nil
+	}
+	return out
+}
+
+func isNil[Out any](nilable bool, out Out) bool { return nilable && nilInside(out) }
+
+// nilInside reports whether an output is nil, or an interface with a nil pointer.
+func nilInside(out any) bool {
+	v := reflect.ValueOf(out)
+	switch v.Kind() {
+	case reflect.Invalid:
+		return true
+	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Func, reflect.Chan:
+		return v.IsNil()
+	default: // an interface can hold a value that is not a pointer
+		return false
+	}
+}
+
 // faults returns what is wrong with a definition.
-func (def *defined[In, Out]) faults() []string {
+func (def *phaseCore) faults() []string {
+	if def.undefined {
+		return []string{"the phase was not made by hook.Define"}
+	}
 	var faults []string
 	fault := func(bad bool, format string, args ...any) {
 		if bad {
 			faults = append(faults, fmt.Sprintf(format, args...))
 		}
 	}
-	fault(!validID(def.Definition.Name), "name %q: use 1 to 128 characters of [A-Za-z0-9._:/-]", def.Definition.Name)
-	_, known := kindNames[def.Definition.Kind]
+	fault(!validID(def.name), "name %q: use 1 to 128 characters of [A-Za-z0-9._:/-]", def.name)
+	_, known := kindNames[def.kind]
 	fault(!known, "kind: want Gate, Collect or Observe")
-	fault(def.Merge == nil && def.Definition.Kind != Observe, "merge: the phase needs a merge rule")
-	fault(def.Definition.Kind == Gate && def.Closed == nil, "closed: a gate needs a Closed function, which denies when a handler fails")
-	fault(def.Definition.Capabilities&rewriting != 0 && def.Rewrite == nil, "rewrite: the capabilities %s need a Rewrite function", def.Definition.Capabilities&rewriting)
-	fault(def.Definition.Failure.mode == fallback, "failure: a phase cannot default to a fallback")
-	fault(def.Definition.Kind == Observe && def.Definition.Failure == Closed, "failure: an observe phase cannot fail closed")
-	for name, get := range def.Labels {
-		fault(get == nil, "label %q has no function", name)
+	fault(def.merge == nil && def.kind != Observe, "merge: the phase needs a merge rule")
+	fault(def.kind == Gate && def.closed == nil, "closed: a gate needs a Closed function, which denies when a handler fails")
+	fault(def.caps&rewriting != 0 && def.rewrite == nil, "rewrite: the capabilities %s need a Rewrite function", def.caps&rewriting)
+	fault(def.failure.mode == fallback, "failure: a phase cannot default to a fallback")
+	fault(def.kind == Observe && def.failure == Closed, "failure: an observe phase cannot fail closed")
+	for _, name := range def.labels {
+		fault(def.label[name] == nil, "label %q has no function", name)
 	}
-	if def.Definition.Kind == Gate && def.Closed != nil {
+	if def.kind == Gate && def.closed != nil {
 		fault(!def.deniesWhenClosed(), "closed: the answer of the Closed function must deny")
 	}
-	fault(def.Overlap < 1, "overlap %d: want at least 1", def.Overlap)
+	fault(def.overlap < 1, "overlap %d: want at least 1", def.overlap)
 	return faults
 }
 
 // deniesWhenClosed reports whether Closed returns a denial.
-func (def *defined[In, Out]) deniesWhenClosed() (denies bool) {
+func (def *phaseCore) deniesWhenClosed() (denies bool) {
 	defer func() {
 		if recover() != nil {
 			denies = false
 		}
 	}()
-	out, ok := def.Closed(Problem{Phase: def.name, Subscription: "probe", Code: codes.Error, Err: errors.New("probe")})
-	return ok && answerOf(def.nilable, out).Severity.stops()
+	out, ok := def.closed(Problem{Phase: def.name, Subscription: "probe", Code: codes.Error, Err: errors.New("probe")})
+	return ok && answerOf(out).Severity.stops()
 }
 
 // Name returns the wire name.
 func (p Phase[In, Out]) Name() string { return p.core().name }
 
 // Info returns the description of the phase.
-func (p Phase[In, Out]) Info() PhaseInfo {
-	c := p.core()
-	return PhaseInfo{c.name, c.kind, c.may, c.fires, c.failure, c.caps, slices.Clone(c.labels)}
+func (p Phase[In, Out]) Info() PhaseInfo { return p.core().info() }
+
+func (def *phaseCore) info() PhaseInfo {
+	return PhaseInfo{def.name, def.kind, def.may, def.fires, def.failure, def.caps, slices.Clone(def.labels)}
 }
 
 // Types returns the Go types of input and output.
@@ -253,7 +383,7 @@ func (p Phase[In, Out]) core() *phaseCore {
 }
 
 func undefinedPhase() *phaseCore {
-	return &phaseCore{self: Phase[int, Output]{}, faults: func() []string { return []string{"the phase was not made by hook.Define"} }}
+	return &phaseCore{self: Phase[int, Output]{}, undefined: true}
 }
 
 // DecodeInput decodes an input from its JSON form, for tests and for recorded work. It uses
@@ -271,21 +401,14 @@ func (p Phase[In, Out]) DecodeInput(scope Scope, data []byte) (In, error) {
 	return in, nil
 }
 
-func (def *defined[In, Out]) decode(scope Scope, data []byte) (In, error) {
-	if def.Decode != nil {
-		return def.Decode(scope, data)
-	}
-	var in In
-	if err := json.Unmarshal(data, &in); err != nil {
-		return in, fmt.Errorf("decode: %w", err)
-	}
-	return in, nil
-}
-
 // Active reports whether the phase has enabled subscriptions. If it has none, a caller need
 // not build an input. A nil snapshot has no subscriptions.
 func (p Phase[In, Out]) Active(s *Snapshot) bool {
-	return s != nil && p.d != nil && s.gen.Load().find(p.d.core) != nil
+	if s == nil || p.d == nil {
+		return false
+	}
+	plan := s.gen.Load().at(p.d.hash)
+	return plan != nil && plan.core == p.d.core
 }
 
 func nilable[T any]() bool {

@@ -82,19 +82,19 @@ func (rt *Runtime) Plan(phase string) (Plan, error) {
 // Plan returns the phase's plan in the snapshot.
 func (p Phase[In, Out]) Plan(s *Snapshot) Plan { return p.core().plan(s) }
 
-func (c *phaseCore) plan(s *Snapshot) Plan {
+func (def *phaseCore) plan(s *Snapshot) Plan {
 	if s == nil {
-		return describePlan(c, nil, nil)
+		return describePlan(def, nil, nil)
 	}
-	plan := s.gen.Load().find(c)
+	plan := s.gen.Load().find(def)
 	if plan == nil {
-		plan = s.gen.Load().idle[c]
+		plan = s.gen.Load().idle[def]
 	}
 	var disabled []string
 	if plan != nil {
 		disabled = disabledIDs(plan.all)
 	}
-	return describePlan(c, plan, disabled)
+	return describePlan(def, plan, disabled)
 }
 
 func disabledIDs(all *members) []string {

@@ -158,14 +158,21 @@ func (d *detail) note(diag Diagnostic) {
 }
 
 // run returns the full form of a record.
-func (rt *Runtime) run(r *record) Run {
+func (rt *Runtime) run(r *record) Run { return rt.runAfter(r, "") }
+
+// runAfter is run for the record after another one. If both are of the same dispatch, known
+// is the Dispatch of that one.
+func (rt *Runtime) runAfter(r *record, known string) Run {
 	s := r.e.sub
+	if known == "" {
+		known = rt.prefix + strconv.FormatUint(r.dispatch, 36)
+	}
 	run := Run{
 		ID:           rt.prefix + strconv.FormatUint(r.seq, 36),
 		Subscription: s.id,
 		Version:      s.opts.Version,
 		Phase:        s.phase.name,
-		Dispatch:     rt.prefix + strconv.FormatUint(r.dispatch, 36),
+		Dispatch:     known,
 		Origin:       s.opts.Origin,
 		Scope:        *r.scope,
 		Execution:    s.opts.Execution,

@@ -46,6 +46,9 @@ type RuntimeOptions struct {
 	// agent also calls Failed for failures at session.end, because no turn reports them.
 	// Failed is called from several goroutines and must not block. Defaults to none.
 	Failed func(Scope, Problem)
+	// WrapJob is called around each attempt of a job. It calls next once, with ctx or a
+	// context derived from it, and returns what next returned. Defaults to none.
+	WrapJob func(ctx context.Context, job Job, next func(context.Context) Run) Run
 	// Logger gets the errors of handlers and the stacks of panics, which records do not
 	// contain. Defaults to a logger that discards them.
 	Logger *slog.Logger
@@ -97,7 +100,7 @@ type installed struct {
 	evident    bool // needs a started record before it runs: see evidence
 	priority   int
 	id         string
-	handler    any // Handler[In, Out] of the phase
+	handler    handler
 
 	abandoned *atomic.Int32 // counts abandoned runs that are still alive; points to the field alive, here or in the original
 	alive     atomic.Int32  // not used if the subscription was inherited
@@ -270,7 +273,7 @@ func (rt *Runtime) change(remove []*installed, add []Subscription) (*Lease, erro
 		return nil, &InstallError{problems}
 	}
 	for _, p := range plans {
-		p.typed = p.core.compile(p)
+		p.compile()
 	}
 	maps.Copy(rt.members, touched)
 	lease.from = rt.publish(plans)

@@ -19,10 +19,10 @@ func (p Phase[In, Out]) Slow(s *Snapshot, inputs ...In) bool {
 	return p.d.slow(plan, slices.Clone(inputs)) // the clone keeps the caller's slice on its stack
 }
 
-func (def *defined[In, Out]) slow(resolved *phasePlan, inputs []In) bool {
-	plan := resolved.typed.(*typedPlan[In, Out])
-	for i := range plan.entries {
-		if e := &plan.entries[i]; e.isSlow() && e.matchesOne(inputs) {
+// slowFor is Slow for one input.
+func (p *phasePlan) slowFor(in any) bool {
+	for i := range p.entries {
+		if e := &p.entries[i]; e.isSlow() && (e.match == nil || e.match.labelsMatch(in)) {
 			return true
 		}
 	}
@@ -38,21 +38,4 @@ func (e *installed) isSlow() bool {
 // leaves reports whether handlers of this kind work outside the process.
 func (k HandlerKind) leaves() bool {
 	return k == HandlerCommand || k == HandlerWorker || k == HandlerWebhook
-}
-
-// matchesOne reports whether the labels of one of the inputs match.
-func (e *entry[In, Out]) matchesOne(inputs []In) bool {
-	if e.match == nil {
-		return true
-	}
-	for _, in := range inputs {
-		matched := true
-		for _, label := range e.match.labels {
-			matched = matched && label.set.match(label.get(in))
-		}
-		if matched {
-			return true
-		}
-	}
-	return false
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // slotTable finds the plan of a phase with one multiplication. It is a hash of the phase
@@ -35,7 +36,7 @@ func newSlotTable(cores []*phaseCore) slotTable {
 	}
 }
 
-func (t slotTable) slot(c *phaseCore) uint64 { return (c.hash * t.factor) >> t.shift }
+func (t slotTable) slot(c *phaseCore) uint64 { return (c.hash * t.factor) >> (t.shift & 63) }
 func (t slotTable) size() int                { return 1 << (64 - t.shift) }
 
 // generation is one published set of plans. Snapshots hold generations. A lease is drained
@@ -55,11 +56,16 @@ type generation struct {
 
 // find returns the plan of a phase that has enabled subscriptions, or nil.
 func (g *generation) find(c *phaseCore) *phasePlan {
-	p := g.slots[g.table.slot(c)]
+	p := g.at(c.hash)
 	if p == nil || p.core != c {
 		return nil
 	}
 	return p
+}
+
+// at returns the plan in the slot of a hash, which may belong to another phase, or nil.
+func (g *generation) at(hash uint64) *phasePlan {
+	return g.slots[(hash*g.table.factor)>>(g.table.shift&63)]
 }
 
 // publish makes the plans current and returns the number of the new generation. The caller
@@ -118,7 +124,14 @@ type Snapshot struct {
 	held       []*generation // guarded by Runtime.holding
 	first      [1]*generation
 	freed      bool        // guarded by Runtime.holding
-	parents    []*Snapshot // the snapshots that Inherit added
+	parents    []inherited // the snapshots that Inherit added
+}
+
+// inherited is a snapshot that Inherit added, and its generation when its guards were last
+// joined.
+type inherited struct {
+	*Snapshot
+	joined *generation
 }
 
 // Snapshot returns a snapshot of the current subscriptions.
@@ -150,18 +163,24 @@ func (s *Snapshot) Refresh() {
 	for _, parent := range s.parents {
 		parent.Refresh()
 	}
+	own := s.gen.Load()
 	s.refresh()
-	for _, parent := range s.parents {
-		s.joinGuards(parent)
+	changed := s.gen.Load() != own
+	for i := range s.parents {
+		parent := &s.parents[i]
+		if theirs := parent.gen.Load(); changed || theirs != parent.joined { // otherwise nothing is new, as at most steps
+			s.joinGuards(parent.Snapshot, theirs)
+			parent.joined = theirs
+		}
 	}
 }
 
 // guards reports whether hooks at the phase protect a turn. Refresh adds only such hooks.
-func (c *phaseCore) guards() bool { return c.kind == Gate || c.caps&CanRewriteOutput != 0 }
+func (def *phaseCore) guards() bool { return def.kind == Gate || def.caps&CanRewriteOutput != 0 }
 
-// joinGuards adds the new guards of an inherited snapshot.
-func (s *Snapshot) joinGuards(parent *Snapshot) {
-	old, theirs := s.gen.Load(), parent.gen.Load()
+// joinGuards adds the new guards of an inherited snapshot, which has the generation theirs.
+func (s *Snapshot) joinGuards(parent *Snapshot, theirs *generation) {
+	old := s.gen.Load()
 	next := old
 	for _, phase := range parent.rt.phases {
 		c := phase.core()
@@ -284,6 +303,11 @@ func (s *Snapshot) Flush(ctx context.Context) error { return s.log.flush(ctx) }
 // Take returns the records collected since the last Take or Flush. Use it to store the
 // records yourself, in one commit with your own data.
 func (s *Snapshot) Take() []Run { return s.log.take() }
+
+// Notable reports whether Take would return a run that did something: one that took at least
+// limit, that did not complete, or that has an answer, a job or a diagnostic. It costs less than
+// Take.
+func (s *Snapshot) Notable(limit time.Duration) bool { return s.log.notable(limit) }
 
 // Record writes records that Take returned and that the caller could not store. The
 // snapshot keeps records that the journal does not accept, and Flush and Release retry

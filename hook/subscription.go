@@ -73,19 +73,21 @@ type subscription struct {
 	id      string
 	phase   *phaseCore
 	opts    Options
-	handler any // Handler[In, Out] of the phase
-	missing bool
+	handler handler
 }
 
 // On binds a handler to the phase. It returns no error: [Runtime.Install] reports mistakes
 // in id and options.
 func (p Phase[In, Out]) On(id string, handler Handler[In, Out], opts *Options) Subscription {
-	return newSubscription(id, p.core(), handler, handler == nil, opts)
+	if p.d == nil || handler == nil {
+		return newSubscription(id, p.core(), nil, opts)
+	}
+	return newSubscription(id, p.core(), p.d.bind(handler), opts)
 }
 
 // newSubscription is On without type parameters.
-func newSubscription(id string, phase *phaseCore, handler any, missing bool, opts *Options) Subscription {
-	s := &subscription{id: id, phase: phase, handler: handler, missing: missing}
+func newSubscription(id string, phase *phaseCore, handler handler, opts *Options) Subscription {
+	s := &subscription{id: id, phase: phase, handler: handler}
 	if opts != nil {
 		s.opts = *opts
 	}

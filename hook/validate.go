@@ -25,7 +25,7 @@ func (s *subscription) problems(rt *Runtime) []error {
 		refuse("phase", "the runtime does not have the phase %q%s", s.phase.name, near.Hint(s.phase.name, rt.phaseNames()))
 		return found
 	}
-	if s.missing {
+	if s.handler == nil {
 		refuse("handler", "the subscription has no handler: pass one to Phase.On")
 	}
 	if !slices.Contains(handlerKinds, o.Kind) {
@@ -73,7 +73,7 @@ func (s *subscription) executionProblems(rt *Runtime, refuse refusal) {
 	if o.Execution == Background && rt.opts.Queue == nil {
 		refuse("execution", "background work needs a queue, and the runtime has none")
 	}
-	if o.Execution == Background && !s.phase.canReference {
+	if o.Execution == Background && s.phase.reference == nil {
 		refuse("execution", "this phase cannot have background hooks, because its inputs cannot be found again later")
 	}
 	if o.Retry != (Retry{}) {
@@ -107,7 +107,7 @@ func (s *subscription) failureProblems(rt *Runtime, refuse refusal) {
 		if !o.Execution.waits() {
 			refuse("failure", "a fallback needs blocking or deadline execution, got %s", o.Execution)
 		}
-		if err := s.phase.checkFallback(s, s.effective(rt)); err != nil {
+		if err := s.phase.fallbackProblem(s, s.effective(rt)); err != nil {
 			refuse("failure", "%v", err)
 		}
 	default:

@@ -13,10 +13,10 @@ type rule[S any] struct {
 	check func(t testing.TB, s S)
 }
 
-// patience is how long a rule waits for something that must happen. pause is how long a
-// rule waits to see that something does not happen.
+// patience is how long a rule waits for something that must happen. It is long, because the
+// machine may be busy. pause is how long a rule waits to see that something does not happen.
 const (
-	patience = 10 * time.Second
+	patience = time.Minute
 	pause    = 50 * time.Millisecond
 )
 

@@ -139,31 +139,40 @@ func (play *secretPlay) performJobs(t testing.TB) {
 	if err := play.snap.Release(ctx); err != nil {
 		t.Fatalf("hooktest: %v", err)
 	}
-	claimer, ok := play.store.Queue.(hook.ClaimQueue)
 	for i := 0; ; i++ {
 		jobs := play.queue.all() // background work can schedule more jobs
 		if i == len(jobs) {
 			return
 		}
-		if !ok { // the queue has its own engine: perform the jobs here, which gives the same records
-			job := jobs[i]
-			job.Attempt = 1
-			play.append(ctx, t, play.rt.Perform(ctx, job))
-			continue
-		}
-		job, err := claimer.Claim(ctx)
-		if err != nil {
-			t.Fatalf("hooktest: claim: %v", err)
-		}
-		play.queue.claimed = append(play.queue.claimed, job)
-		run := play.rt.Perform(ctx, job)
-		var again time.Time
-		if run.State != hook.Completed && i%2 == 0 {
-			again = time.Now().Add(time.Hour)
-		}
-		if err := claimer.Settle(ctx, job, run, again); err != nil {
-			t.Fatalf("hooktest: settle: %v", err)
-		}
+		play.performJob(t, jobs[i], i%2 == 0)
+	}
+}
+
+// performJob runs one job: the given one, or the one that the queue gives out. If the job fails
+// and stays is true, it stays in the queue. Each job has the whole patience: a slow store with
+// many jobs is no failure.
+func (play *secretPlay) performJob(t testing.TB, job hook.Job, stays bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	claimer, ok := play.store.Queue.(hook.ClaimQueue)
+	if !ok { // the queue has its own engine: perform the jobs here, which gives the same records
+		job.Attempt = 1
+		play.append(ctx, t, play.rt.Perform(ctx, job))
+		return
+	}
+	job, err := claimer.Claim(ctx)
+	if err != nil {
+		t.Fatalf("hooktest: claim: %v", err)
+	}
+	play.queue.claimed = append(play.queue.claimed, job)
+	run := play.rt.Perform(ctx, job)
+	var again time.Time
+	if run.State != hook.Completed && stays {
+		again = time.Now().Add(time.Hour)
+	}
+	if err := claimer.Settle(ctx, job, run, again); err != nil {
+		t.Fatalf("hooktest: settle: %v", err)
 	}
 }
 

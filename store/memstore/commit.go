@@ -41,7 +41,7 @@ func (s *Store) Commit(ctx context.Context, c *belay.Commit) error {
 		s.ask(se, &c.Approvals[i])
 	}
 	if c.State != nil {
-		se.remember(c.State)
+		s.remember(se, c.State)
 	}
 	s.touch(se)
 	return nil
@@ -142,16 +142,24 @@ func (se *session) place(c *belay.CallRecord) {
 	}
 }
 
-// remember stores a copy of a session state.
-func (se *session) remember(state *belay.SessionState) {
+// remember stores a copy of a session state. The copy of the open turn belongs to the store
+// alone, so the next session that opens a turn reuses its memory.
+func (s *Store) remember(se *session, state *belay.SessionState) {
 	old, fork := se.state.Turn, se.state.ForkedFrom
 	se.state = *state
-	if state.Turn != nil {
-		if old == nil { // there was no open turn
+	if old == nil {
+		old, s.spare = s.spare, nil
+	}
+	switch {
+	case state.Turn != nil:
+		if old == nil {
 			old = new(belay.TurnState)
 		}
 		*old = *state.Turn
 		se.state.Turn = old
+	case old != nil: // the turn has ended
+		*old = belay.TurnState{}
+		s.spare = old
 	}
 	if state.ForkedFrom != nil {
 		if fork == nil {

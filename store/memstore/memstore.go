@@ -34,6 +34,7 @@ type Store struct {
 	sessions  map[string]*session
 	approvals map[string]*approval // approvals of all sessions, by id
 	asked     int                  // number of approvals ever stored
+	spare     *belay.TurnState     // see Store.remember
 }
 
 // session is one session. The store's lock guards it.

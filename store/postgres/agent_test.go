@@ -72,13 +72,19 @@ func TestSecrets(t *testing.T) {
 				all = append(all, text...)
 			}
 			files, err := dumpFiles(private)
-			return append(all, files...), errors.Join(err, s.Execute(context.Background(), "CHECKPOINT"))
+			return append(all, files...), err
 		}}
 	})
 }
 
-// dumpFiles returns the bytes of a server's files.
+// dumpFiles returns the bytes of a server's files. The server stops for as long as they are read,
+// because a running server removes files at any time.
 func dumpFiles(s *pgtest.Server) (all []byte, err error) {
+	restarted := s.Restart(func() { all, err = readFiles(s) })
+	return all, errors.Join(err, restarted)
+}
+
+func readFiles(s *pgtest.Server) (all []byte, err error) {
 	for _, dir := range []string{"base", "pg_wal"} {
 		err = errors.Join(err, filepath.WalkDir(filepath.Join(s.Data(), dir), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() {

@@ -46,6 +46,10 @@ func (s *Store) remove(ctx context.Context, session string) (left string, err er
 				return fmt.Errorf("%w: by %s", belay.ErrHeld, describe(h))
 			},
 			Jobs: func(ctx context.Context, session string) (bool, error) { return s.queue.Remove(ctx, w.tx, session) },
+			Removed: func(r record.Removed) {
+				w.touched.lines.Removed(&r)
+				s.granted.Forget(r.Session)
+			},
 		}
 		left, err = deletion.Delete(ctx, w.Queries, session)
 		return err

@@ -14,7 +14,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/store/internal/record"
 )
 
@@ -77,7 +76,7 @@ func (e *ServerError) Unwrap() []error {
 // explain adds the database and advice to an error of the server. It does not change errors
 // that callers check with errors.Is.
 func (s *Store) explain(err error) error {
-	if err == nil || isRefusal(err) {
+	if err == nil || record.IsRefusal(err) {
 		return err
 	}
 	if _, ok := errors.AsType[*ServerError](err); ok {
@@ -211,18 +210,4 @@ func isClosed(err error) bool {
 func isCrossed(err error) bool {
 	found, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (found.Code == "40001" || found.Code == "40P01")
-}
-
-// isRefusal reports whether err is an error that callers check with errors.Is, and not a
-// problem of the server.
-func isRefusal(err error) bool {
-	for _, answer := range []error{
-		belay.ErrHeld, belay.ErrFenced, belay.ErrConflict, belay.ErrNotFound, belay.ErrDecided, belay.ErrWrongHash, belay.ErrExpired, belay.ErrScope, belay.ErrClosed,
-		hook.ErrSettled, hook.ErrQueueFull, context.Canceled,
-	} {
-		if errors.Is(err, answer) {
-			return true
-		}
-	}
-	return false
 }

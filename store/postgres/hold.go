@@ -101,6 +101,7 @@ func (s *Store) openHeld(ctx context.Context, session string, epoch int64) (stor
 		return err
 	})
 	if err == nil {
+		s.granted.Opened(session, stored.State.Grants)
 		return stored, nil
 	}
 	released := s.Release(context.WithoutCancel(ctx), session, epoch)
@@ -115,6 +116,7 @@ func (s *Store) Release(ctx context.Context, session string, epoch int64) error 
 		s.owed.note(session, epoch)
 		return fmt.Errorf("release session %q: %w", session, err)
 	}
+	s.granted.Forget(session)
 	return nil
 }
 

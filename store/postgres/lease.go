@@ -89,6 +89,7 @@ func (s *Store) beat() {
 		}
 		if err == nil {
 			s.payBackApart(ctx)
+			s.checkpointApart(ctx)
 		}
 	}
 }

@@ -127,6 +127,9 @@ func (s *Store) bringUp(ctx context.Context, pool *pgxpool.Pool) error {
 	if err := s.countUsage(ctx, pool); err != nil {
 		return fmt.Errorf("count the usage of old messages: %w", err)
 	}
+	if err := s.chainOld(ctx, db); err != nil {
+		return fmt.Errorf("add the old records to the audit chain: %w", err)
+	}
 	jobs, err := riverjobs.New(riverpgxv5.New(pool), (*backend)(s), &riverjobs.Options{ID: s.id, Logger: s.opts.Logger})
 	if err != nil {
 		return err
@@ -158,6 +161,9 @@ func (s *Store) current(ctx context.Context) (bool, error) {
 		}
 	}
 	if counted, err := s.usageCounted(ctx); err != nil || !counted {
+		return false, err
+	}
+	if chained, err := s.chained(ctx); err != nil || !chained {
 		return false, err
 	}
 	return s.queue.Current(ctx)

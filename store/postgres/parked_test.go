@@ -76,6 +76,7 @@ func openParked(t testing.TB, dsn string, ran *int) (*postgres.Store, *belay.Age
 	if err != nil {
 		t.Fatal(err)
 	}
+	tampered.Store(s, true) // multiply adds rows that the chain does not have
 	// When a turn is resumed, the model must continue after the call.
 	model := oneCall{}
 	asks := belay.ToolPre.On("asks", func(context.Context, belay.ToolCall) (belay.ToolVerdict, error) { return belay.Ask("it notes"), nil }, nil)

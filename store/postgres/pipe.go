@@ -114,12 +114,14 @@ func (w *writing) appendRuns(ctx context.Context, rows []table.PutRunParams) err
 		if _, err := w.PutRun(ctx, rows[i]); err != nil {
 			return err
 		}
+		w.touched.runs = append(w.touched.runs, rows[i].ID)
 	}
+	w.link()
 	changed, err := w.pipe.flush(ctx)
 	if err != nil {
 		return err
 	}
-	for i, n := range changed[before:] {
+	for i, n := range changed[before : before+len(rows)] {
 		if n == 0 {
 			if err := record.Late(ctx, w.Queries, &rows[i]); err != nil {
 				return err

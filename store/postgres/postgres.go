@@ -19,6 +19,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/store/internal/chain"
 	"github.com/belay-run/belay/store/internal/table"
 )
 
@@ -82,7 +83,12 @@ type Store struct {
 	due     broadcast // signals that a turn may be due
 	ear     ear
 	owed    owed
-	claims  claims
+	lanes   lanes
+	granted chain.Granted
+
+	checkpointed time.Time // when checkpointLater looked last; only beat uses it
+
+	claims claims
 
 	works, marked atomic.Bool // works: this store claims turns; marked: the database has a record of that
 
@@ -179,6 +185,11 @@ func (s *Store) Close() error {
 	s.working.Wait()
 	<-s.beaten // a heartbeat would register this holder again
 	err := s.leave()
+	if s.lanes.mark(false) {
+		if _, failed := s.checkpoint(context.Background()); failed != nil { // the next checkpoint of another store has the lanes
+			s.opts.Logger.Debug("cannot add a checkpoint to the audit chain", "store", s.name, "error", failed)
+		}
+	}
 	s.disconnect()
 	if err != nil {
 		return fmt.Errorf("close store: %w", err)

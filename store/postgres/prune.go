@@ -74,8 +74,13 @@ func (s *Store) before(keep Retention) int64 { return record.Nanos(s.now().Add(-
 func (s *Store) prune(ctx context.Context, keep Retention, did *Pruned) error {
 	before := s.before(keep)
 	err := s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
-		more, err := w.DeleteOrphanRuns(ctx, before)
-		did.Runs = record.RunsIn(more)
+		rows, err := w.DeleteOrphanRuns(ctx, before)
+		var removed record.Removed
+		for _, row := range rows {
+			removed.Add(record.RemovedRow(row))
+		}
+		w.touched.lines.Removed(&removed)
+		did.Runs = removed.Records
 		return err
 	})
 	if err != nil {
@@ -119,12 +124,13 @@ func (s *Store) forget(ctx context.Context, session table.IdleSessionsRow, did *
 		if err != nil || idle == 0 {
 			return err
 		}
-		more, err := w.DeleteRuns(ctx, session.ID)
+		removed, err := record.Remove(ctx, w.Queries, session.ID)
 		if err != nil {
 			return err
 		}
-		runs, gone = record.RunsIn(more), true
-		return w.DeleteSession(ctx, session.ID) // foreign keys remove the rows that refer to the session
+		w.touched.lines.Removed(&removed)
+		runs, gone = removed.Records, true
+		return nil
 	})
 	if err == nil && gone {
 		did.Sessions, did.Runs = append(did.Sessions, session.ID), did.Runs+runs
@@ -141,7 +147,7 @@ func (s *Store) Vacuum(ctx context.Context) (before, after int64, err error) {
 	}
 	defer done()
 	err = s.ask(ctx, &before, databaseSize)
-	for _, name := range []string{"sessions", "session_labels", "messages", "calls", "approvals", "approval_words", "queued_turns", "due_turns", "runs", "run_hooks", "job_keys", "job_inputs", "holders", "river_job"} {
+	for _, name := range []string{"sessions", "session_labels", "messages", "calls", "approvals", "approval_words", "queued_turns", "due_turns", "runs", "run_hooks", "audit_chain", "job_keys", "job_inputs", "holders", "river_job"} {
 		if err == nil {
 			_, err = conn.Exec(ctx, "VACUUM (ANALYZE) "+name)
 		}

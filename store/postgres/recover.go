@@ -120,6 +120,7 @@ func (s *Store) settled(ctx context.Context, w *writing, holder string) (Recover
 		return Recovery{}, err //nolint:wrapcheck // likewise
 	}
 	did, err := record.Settle(ctx, w.Queries, holder, s.now(), func(n int) ([]int64, error) { return w.number(ctx, n) })
+	w.touched.runs = append(w.touched.runs, did.Runs...)
 	return Recovery{Holders: did.Holders, Sessions: did.Sessions, Open: did.Open, Runs: did.Runs, turns: did.Turns}, err
 }
 

@@ -262,6 +262,20 @@ func (s *Store) Requeue(ctx context.Context, turn belay.DueTurn) error {
 	return nil
 }
 
+// Withdraw removes a queued turn that has not begun.
+func (s *Store) Withdraw(ctx context.Context, session, turn string) error {
+	if !storable(session) || !storable(turn) {
+		return fmt.Errorf("withdraw turn %q of session %q: %w", turn, session, belay.ErrNotFound)
+	}
+	err := s.submit(ctx, func(ctx context.Context, w *writing) error {
+		return record.Withdraw(ctx, w.pipe, w.Queries, session, turn)
+	})
+	if err != nil {
+		return fmt.Errorf("withdraw turn %q of session %q: %w", turn, session, err)
+	}
+	return nil
+}
+
 // Aborts returns the turns that this store has claimed and should abort.
 func (s *Store) Aborts(ctx context.Context) ([]belay.DueTurn, error) {
 	turns, err := record.Aborts(ctx, s.bind(s.db), s.id)

@@ -104,10 +104,10 @@ func take(t testing.TB, s *postgres.Store, taken <-chan engine.Taken, session st
 func TestRollingUpgrade(t *testing.T) {
 	t.Parallel()
 	ctx, dsn := t.Context(), server.Database(t, template)
-	expand := map[string]string{"00016_more.sql": "ALTER TABLE sessions ADD COLUMN mood TEXT NOT NULL DEFAULT '';\nCREATE TABLE moods (id TEXT NOT NULL PRIMARY KEY);"}
+	expand := map[string]string{"00017_more.sql": "ALTER TABLE sessions ADD COLUMN mood TEXT NOT NULL DEFAULT '';\nCREATE TABLE moods (id TEXT NOT NULL PRIMARY KEY);"}
 	contract := map[string]string{
-		"00016_more.sql":          expand["00016_more.sql"],
-		"00017_contract_less.sql": "ALTER TABLE sessions DROP COLUMN watched;\nUPDATE counters SET value = 16 WHERE name = 'oldest';",
+		"00017_more.sql":          expand["00017_more.sql"],
+		"00018_contract_less.sql": "ALTER TABLE sessions DROP COLUMN watched;\nUPDATE counters SET value = 17 WHERE name = 'oldest';",
 	}
 	opts := postgres.Options{Takeover: takeover}
 
@@ -123,13 +123,13 @@ func TestRollingUpgrade(t *testing.T) {
 	if err := <-busy; err != nil {
 		t.Fatal(err)
 	}
-	if from, to := next.Migrated(); from != 15 || to != 16 {
-		t.Fatalf("the tables were brought from %d to %d, want from 15 to 16", from, to)
+	if from, to := next.Migrated(); from != 16 || to != 17 {
+		t.Fatalf("the tables were brought from %d to %d, want from 16 to 17", from, to)
 	}
 	take(t, old, taken, "old worker, new tables")
 	again := openDSN(t, dsn, &opts) // a restart of an old worker
-	if _, to := again.Migrated(); to != 16 {
-		t.Errorf("an old store sees version %d, want 16", to)
+	if _, to := again.Migrated(); to != 17 {
+		t.Errorf("an old store sees version %d, want 17", to)
 	}
 	closeStore(t, again)
 	newTaken, newStop := worker(t, next)
@@ -170,8 +170,8 @@ func TestRollingUpgrade(t *testing.T) {
 	stop()
 	closeStore(t, old)
 	newest := openDSN(t, dsn, last)
-	if from, to := newest.Migrated(); from != 16 || to != 17 {
-		t.Errorf("the tables were brought from %d to %d, want from 16 to 17", from, to)
+	if from, to := newest.Migrated(); from != 17 || to != 18 {
+		t.Errorf("the tables were brought from %d to %d, want from 17 to 18", from, to)
 	}
 	_, err := postgres.Open(ctx, dsn, &opts)
 	wantError(t, "Open by a version that needs what is gone", err, postgres.ErrNewer, "newer version")
@@ -210,7 +210,7 @@ func keepBusy(s *postgres.Store, taken <-chan engine.Taken, enough <-chan struct
 func TestMigrationLetsOthersPass(t *testing.T) {
 	t.Parallel()
 	ctx, dsn := t.Context(), server.Database(t, template)
-	expand := later(t, map[string]string{"00016_more.sql": "ALTER TABLE sessions ADD COLUMN mood TEXT NOT NULL DEFAULT '';"})
+	expand := later(t, map[string]string{"00017_more.sql": "ALTER TABLE sessions ADD COLUMN mood TEXT NOT NULL DEFAULT '';"})
 	opts := postgres.Options{Timeout: 4 * time.Second}
 	old := openDSN(t, dsn, &opts)
 	stored := hold(t, old, "a")

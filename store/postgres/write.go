@@ -26,6 +26,12 @@ type writing struct {
 	// wrote means that the transaction has written, so it already has a number (see
 	// numbered).
 	wrote bool
+	// touched is what has no entry in the audit chain yet. lane is the lane of the
+	// transaction's entries, or nil, and began is the lane before the transaction.
+	touched touched
+	lane    *lane
+	began   lane
+	store   *Store
 	// sessions maps the keys of the jobs to their sessions, see insertJobs.
 	sessions map[string]string
 }
@@ -68,15 +74,18 @@ func (s *Store) transact(ctx context.Context, do func(ctx context.Context, w *wr
 	}
 	expired := s.bound(wire)
 	defer func() { again, err = s.inTime(expired(), again, err) }()
-	w := &writing{pipe: &pipe{bound: s.bind(conn), tx: tx}, tx: tx}
+	w := &writing{pipe: &pipe{bound: s.bind(conn), tx: tx}, tx: tx, store: s}
 	w.Queries = table.New(w.pipe)
 	if err := w.perform(ctx, do); err != nil {
 		_ = tx.Rollback(ctx) // if this fails, the pool closes the connection, which also rolls back
+		w.unlink(false, true)
 		return isDropped(err) || isCrossed(err), err
 	}
 	if err := tx.Commit(ctx); err != nil {
+		w.unlink(false, isCrossed(err))
 		return isCrossed(err), fmt.Errorf("commit: %w", err)
 	}
+	w.unlink(true, true)
 	s.transactions.Add(1)
 	if w.runs {
 		s.stirred.broadcast()
@@ -117,6 +126,7 @@ func (w *writing) perform(ctx context.Context, do func(context.Context, *writing
 		}
 	}()
 	if err = do(ctx, w); err == nil {
+		w.link()
 		_, err = w.pipe.flush(ctx)
 	}
 	if w.pipe.failed != nil {
@@ -127,16 +137,7 @@ func (w *writing) perform(ctx context.Context, do func(context.Context, *writing
 
 // look runs f on one snapshot of the database.
 func (s *Store) look(ctx context.Context, f func(q *table.Queries) error) error {
-	var tx *sql.Tx
-	err := s.persist(ctx, func() (err error) {
-		tx, err = s.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
-		return err //nolint:wrapcheck // the caller adds context
-	})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }() // ends the read
-	return f(table.New(s.bind(tx)))
+	return s.snapshot(ctx, func(tx *sql.Tx) error { return f(table.New(s.bind(tx))) })
 }
 
 // Commit stores all of c or nothing. It returns when the data is on the server's disk.
@@ -148,6 +149,10 @@ func (s *Store) Commit(ctx context.Context, c *belay.Commit) error {
 				return err
 			}
 			w.wrote = true // Put has written, see numbered
+			w.touched.approvals = append(w.touched.approvals, rows.Approvals...)
+			if hash, changed := s.granted.Changed(rows); changed {
+				w.touched.lines.Grants(rows.Session(), hash)
+			}
 			if err := w.appendRuns(ctx, rows.Runs); err != nil {
 				return err
 			}
@@ -157,6 +162,7 @@ func (s *Store) Commit(ctx context.Context, c *belay.Commit) error {
 	if err != nil {
 		return fmt.Errorf("commit to session %q with epoch %d: %w", c.Session, c.Epoch, err)
 	}
+	s.granted.Stored(c.Session, rows)
 	s.commits.Add(1)
 	if rows.Watched.After(s.now()) {
 		s.ring(ctx, sessionChannel, c.Session)
@@ -179,6 +185,7 @@ func (s *Store) Decide(ctx context.Context, d belay.Decision) (belay.Approval, e
 			return err //nolint:wrapcheck // said below
 		}
 		if decided, err = record.Decide(ctx, w.Queries, d, s.now()); err == nil {
+			w.touched.approvals = append(w.touched.approvals, d.Approval)
 			woken, err = record.Wake(ctx, w.Queries, decided.Session, s.now())
 		}
 		return err

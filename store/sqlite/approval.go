@@ -18,6 +18,9 @@ func (s *Store) Decide(ctx context.Context, d belay.Decision) (belay.Approval, e
 		if decided, err = record.Decide(ctx, w.Queries, d, s.now()); err == nil {
 			_, err = record.Wake(ctx, w.Queries, decided.Session, s.now())
 		}
+		if err == nil {
+			err = w.chainApproval(ctx, d.Approval)
+		}
 		return err
 	})
 	if err != nil {

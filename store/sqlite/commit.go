@@ -21,6 +21,7 @@ func (s *Store) Commit(ctx context.Context, c *belay.Commit) error {
 	if err != nil {
 		return fmt.Errorf("commit to session %q with epoch %d: %w", c.Session, c.Epoch, err)
 	}
+	s.granted.Stored(c.Session, rows)
 	s.committer.commits.Add(1)
 	s.watches.wake(c.Session)
 	return nil
@@ -30,6 +31,14 @@ func (s *Store) Commit(ctx context.Context, c *belay.Commit) error {
 func (s *Store) put(ctx context.Context, w *writing, rows *record.Commit) error {
 	if err := rows.Put(ctx, w.Queries); err != nil {
 		return err
+	}
+	if hash, changed := s.granted.Changed(rows); changed {
+		w.lines.Grants(rows.Session(), hash)
+	}
+	for _, id := range rows.Approvals {
+		if err := w.chainApproval(ctx, id); err != nil {
+			return err
+		}
 	}
 	if err := w.appendRuns(ctx, rows.Runs); err != nil {
 		return err

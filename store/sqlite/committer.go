@@ -15,6 +15,8 @@ import (
 	codes "modernc.org/sqlite/lib"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/audit"
+	"github.com/belay-run/belay/store/internal/chain"
 	"github.com/belay-run/belay/store/internal/table"
 )
 
@@ -38,6 +40,8 @@ type committer struct {
 	// file. It becomes zero when a transaction begins. Only the committer's goroutine uses
 	// lockedOut.
 	lockedOut time.Time
+
+	head audit.Entry // see link
 
 	commits      atomic.Int64
 	transactions atomic.Int64
@@ -71,7 +75,8 @@ type writing struct {
 	*table.Queries
 	store *Store
 	tx    *sql.Tx
-	runs  bool // the journal has new or changed runs
+	runs  bool        // the journal has new or changed runs
+	lines chain.Lines // what the transaction writes, for the chain
 	// sessions maps the keys of the jobs to their sessions, see insertJobs.
 	sessions map[string]string
 }
@@ -244,9 +249,14 @@ func (c *committer) transact(batch []*request, told []error) (err error) {
 	if accepted == 0 {
 		return errors.Join(tx.Rollback(), errNothing)
 	}
+	linked, err := c.link(ctx, w)
+	if err != nil {
+		return fmt.Errorf("chain: %w", err)
+	}
 	if err := tx.Commit(); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
+	c.head = linked
 	c.transactions.Add(1)
 	if w.runs {
 		c.store.stirred.broadcast()
@@ -295,9 +305,10 @@ func (c *committer) apart(ctx context.Context, r *request, w *writing) (refused,
 	if err := c.store.point(ctx, w.tx, c.store.savepoint); err != nil {
 		return nil, fmt.Errorf("savepoint: %w", err)
 	}
-	runs := w.runs
+	runs, lines := w.runs, w.lines.Len()
 	if refused = perform(r, w); refused != nil {
 		w.runs = runs
+		w.lines.Cut(lines)
 		if err := c.store.point(ctx, w.tx, c.store.undo); err != nil {
 			return refused, fmt.Errorf("the write was rolled back because another write in the same transaction failed: %w", refused)
 		}

@@ -90,3 +90,9 @@ func TestUsage(t *testing.T) {
 	t.Parallel()
 	backend.Usage(t)
 }
+
+// A refused decision is refused in the words of Belay, whatever text it quotes.
+func TestRefusalThatQuotes(t *testing.T) {
+	t.Parallel()
+	backend.RefusalThatQuotes(t)
+}

@@ -137,6 +137,7 @@ func (s *Store) prepare(ctx context.Context) (err error) {
 		{&s.release, "RELEASE belay"},
 		{&s.foldInsert, foldInsert},
 		{&s.placeRuns, placeRuns},
+		{&s.placeRun, table.PlaceRun},
 	} {
 		if *point.stmt, err = s.writer.PrepareContext(ctx, point.text); err != nil { //nolint:sqlclosecheck // closed with the connection
 			return s.unopened(err)

@@ -38,6 +38,10 @@ func (s *Store) remove(ctx context.Context, session string) (left string, err er
 				return s.held(ctx, w, holder)
 			},
 			Jobs: func(ctx context.Context, session string) (bool, error) { return s.queue.Remove(ctx, w.tx, session) },
+			Removed: func(r record.Removed) {
+				w.lines.Removed(&r)
+				s.granted.Forget(r.Session)
+			},
 		}
 		left, err = deletion.Delete(ctx, w.Queries, session)
 		return err

@@ -12,7 +12,6 @@ import (
 	codes "modernc.org/sqlite/lib"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/store/internal/record"
 )
 
@@ -71,7 +70,7 @@ func (e *FileError) Unwrap() []error {
 // explain adds the path and advice to an error of SQLite. It does not change errors that
 // callers check with errors.Is.
 func (s *Store) explain(err error) error {
-	if err == nil || isRefusal(err) {
+	if err == nil || record.IsRefusal(err) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	if _, ok := errors.AsType[*FileError](err); ok {
@@ -131,18 +130,4 @@ func (s *Store) closedBy(err error) error {
 	default:
 	}
 	return err
-}
-
-// isRefusal reports whether err is an error that callers check with errors.Is, and not a
-// problem of the file.
-func isRefusal(err error) bool {
-	for _, answer := range []error{
-		belay.ErrHeld, belay.ErrFenced, belay.ErrConflict, belay.ErrNotFound, belay.ErrDecided, belay.ErrWrongHash, belay.ErrExpired, belay.ErrClosed,
-		hook.ErrSettled, hook.ErrQueueFull, context.Canceled, context.DeadlineExceeded,
-	} {
-		if errors.Is(err, answer) {
-			return true
-		}
-	}
-	return false
 }

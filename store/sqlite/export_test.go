@@ -44,7 +44,12 @@ func (s *Store) MaxPages(ctx context.Context, more int) error {
 
 // FreePages makes pages free: it removes some sessions.
 func (s *Store) FreePages(ctx context.Context, sessions int) error {
-	_, err := s.writer.ExecContext(ctx, "DELETE FROM sessions WHERE id IN (SELECT id FROM sessions LIMIT ?)", sessions)
+	ids, err := s.read.NewestSessions(ctx, int64(sessions))
+	for _, id := range ids {
+		if err == nil {
+			err = s.Delete(ctx, id)
+		}
+	}
 	return err
 }
 

@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"context"
 	"os"
+	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -44,8 +45,18 @@ func openFile(t testing.TB, path string, opts *sqlite.Options) *sqlite.Store {
 	return s
 }
 
+// tampered has the stores whose tables a test has changed behind the store's back.
+var tampered sync.Map
+
 func closeStore(t testing.TB, s *sqlite.Store) {
 	t.Helper()
+	if _, ok := tampered.Load(s); !ok {
+		// Whatever the test has done, the audit chain must match. An error means that the
+		// test has closed or damaged the store.
+		if v, err := s.VerifyAudit(context.Background(), nil); err == nil && len(v.Problems) > 0 {
+			t.Errorf("the audit chain does not match: %+v", v.Problems)
+		}
+	}
 	if err := s.Close(); err != nil {
 		t.Errorf("Close: %v", err)
 	}

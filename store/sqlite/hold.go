@@ -73,6 +73,7 @@ func (s *Store) held(ctx context.Context, w *writing, holder string) error {
 func (s *Store) openHeld(ctx context.Context, session string, epoch int64) (*belay.Stored, error) {
 	stored, err := s.stored(ctx, session)
 	if err == nil {
+		s.granted.Opened(session, stored.State.Grants)
 		return stored, nil
 	}
 	released := s.Release(context.WithoutCancel(ctx), session, epoch)
@@ -107,5 +108,6 @@ func (s *Store) Release(ctx context.Context, session string, epoch int64) error 
 	if err != nil {
 		return fmt.Errorf("release session %q: %w", session, err)
 	}
+	s.granted.Forget(session)
 	return nil
 }

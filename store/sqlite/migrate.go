@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/database"
@@ -40,6 +41,9 @@ func (s *Store) migrate(ctx context.Context) error {
 		}
 		return fmt.Errorf("open store: %w", s.newer(stored, newest))
 	case stored < newest:
+		if err := s.keepOld(ctx, stored); err != nil {
+			return fmt.Errorf("open store: copy the store before its tables are migrated: %w", err)
+		}
 		if err := s.bringUp(ctx, provider, stored); err != nil {
 			return fmt.Errorf("open store: migrations: %w", s.explain(err))
 		}
@@ -47,8 +51,38 @@ func (s *Store) migrate(ctx context.Context) error {
 	if err := s.countUsage(ctx); err != nil {
 		return fmt.Errorf("open store: count the usage of old messages: %w", s.explain(err))
 	}
+	if err := s.chainOld(ctx); err != nil {
+		return fmt.Errorf("open store: add the old records to the audit chain: %w", s.explain(err))
+	}
 	s.migrated = [2]int64{max(stored, 0), max(stored, newest)}
 	return nil
+}
+
+// keepOld copies the store to a file beside it before a migration changes it: belay.db.v15.bak has the tables of version 15. An
+// older program can open the copy. A copy that is already there stays: it is from the first attempt.
+func (s *Store) keepOld(ctx context.Context, version int64) error {
+	if version < 1 {
+		return nil // a new file
+	}
+	path := fmt.Sprintf("%s.v%d.bak", s.path, version)
+	if _, err := os.Lstat(path); err == nil {
+		return nil
+	}
+	part := path + ".part" // a copy that was interrupted does not look like one
+	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	file, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := file.Close(); err != nil {
+		return err //nolint:wrapcheck // the caller adds context
+	}
+	if _, err := s.writer.ExecContext(ctx, "VACUUM INTO ?", part); err != nil {
+		return errors.Join(s.explain(err), os.Remove(part))
+	}
+	return os.Rename(part, path)
 }
 
 // foldedRuns is the first version of the tables that has folded rows of runs. Older programs

@@ -101,12 +101,13 @@ func (s *Store) forget(ctx context.Context, session table.IdleSessionsRow, did *
 		if err != nil || idle == 0 {
 			return err
 		}
-		more, err := w.DeleteRuns(ctx, session.ID)
+		removed, err := record.Remove(ctx, w.Queries, session.ID)
 		if err != nil {
 			return err
 		}
-		runs, gone = record.RunsIn(more), true
-		return w.DeleteSession(ctx, session.ID) // foreign keys remove the rows that refer to the session
+		w.lines.Removed(&removed)
+		runs, gone = removed.Records, true
+		return nil
 	})
 	if err != nil || !gone {
 		return err
@@ -125,13 +126,23 @@ const orphanPage = 1000
 func (s *Store) forgetOrphans(ctx context.Context, keep Retention, did *Pruned) error {
 	if keep.Age > 0 {
 		before := record.Nanos(s.now().Add(-keep.Age))
-		if _, err := s.forgetRuns(ctx, did, func(ctx context.Context, w *writing) ([]int64, error) { return w.DeleteOrphanRuns(ctx, before) }); err != nil {
+		if _, err := s.forgetRuns(ctx, did, func(ctx context.Context, w *writing) (removed record.Removed, err error) {
+			rows, err := w.DeleteOrphanRuns(ctx, before)
+			for _, row := range rows {
+				removed.Add(record.RemovedRow(row))
+			}
+			return removed, err
+		}); err != nil {
 			return err
 		}
 	}
 	for keep.MaxBytes > 0 && did.After > keep.MaxBytes {
-		n, err := s.forgetRuns(ctx, did, func(ctx context.Context, w *writing) ([]int64, error) {
-			return w.DeleteOldestOrphanRuns(ctx, orphanPage)
+		n, err := s.forgetRuns(ctx, did, func(ctx context.Context, w *writing) (removed record.Removed, err error) {
+			rows, err := w.DeleteOldestOrphanRuns(ctx, orphanPage)
+			for _, row := range rows {
+				removed.Add(record.RemovedRow(row))
+			}
+			return removed, err
 		})
 		if err != nil || n < orphanPage {
 			return err
@@ -141,18 +152,19 @@ func (s *Store) forgetOrphans(ctx context.Context, keep Retention, did *Pruned) 
 }
 
 // forgetRuns removes runs and returns the number of removed rows.
-func (s *Store) forgetRuns(ctx context.Context, did *Pruned, forget func(context.Context, *writing) ([]int64, error)) (rows int, err error) {
-	var more []int64
+func (s *Store) forgetRuns(ctx context.Context, did *Pruned, forget func(context.Context, *writing) (record.Removed, error)) (rows int, err error) {
+	var removed record.Removed
 	err = s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
-		more, err = forget(ctx, w)
+		removed, err = forget(ctx, w)
+		w.lines.Removed(&removed)
 		return err
 	})
 	if err != nil {
 		return 0, err
 	}
-	did.Runs += record.RunsIn(more)
+	did.Runs += removed.Records
 	did.After, err = s.size(ctx)
-	return len(more), err
+	return len(removed.Runs), err
 }
 
 // size returns the size of all used pages, in bytes.

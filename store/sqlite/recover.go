@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/belay-run/belay/store/internal/record"
+	"github.com/belay-run/belay/store/internal/table"
 )
 
 // Recovery describes what a store cleaned up after dead processes.
@@ -98,6 +99,15 @@ func (s *Store) note(did Recovery) {
 // settled releases a holder's sessions, ends its runs and removes its entry.
 func (s *Store) settled(ctx context.Context, w *writing, holder string) (Recovery, error) {
 	did, err := record.Settle(ctx, w.Queries, holder, s.now(), func(n int) ([]int64, error) { return w.number(ctx, n) })
+	for _, id := range did.Runs {
+		if err != nil {
+			break
+		}
+		var row table.Run
+		if row, err = w.RunByID(ctx, id); err == nil {
+			w.lines.Run(&row)
+		}
+	}
 	return Recovery{Holders: did.Holders, Sessions: did.Sessions, Open: did.Open, Runs: did.Runs}, err
 }
 

@@ -2,10 +2,13 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/belay-run/belay/store/internal/chain"
 	"github.com/belay-run/belay/store/internal/record"
 	"github.com/belay-run/belay/store/internal/table"
 )
@@ -65,7 +68,7 @@ func (w *writing) appendRuns(ctx context.Context, rows []table.PutRunParams) err
 		rows[i].Seq = first + int64(i)
 	}
 	if !distinct(rows) {
-		return record.PutRuns(ctx, w.Queries, rows)
+		return w.putRuns(ctx, rows)
 	}
 	for len(rows) > 0 {
 		n := record.Foldable(rows)
@@ -73,7 +76,7 @@ func (w *writing) appendRuns(ctx context.Context, rows []table.PutRunParams) err
 			err = w.putFolded(ctx, rows[:n])
 		} else {
 			n = 1
-			err = record.PutRuns(ctx, w.Queries, rows[:1])
+			err = w.putRuns(ctx, rows[:1])
 		}
 		if err != nil {
 			return err
@@ -130,12 +133,35 @@ func (w *writing) place(ctx context.Context, n int, dispatches []string) (first 
 	return last - int64(n) + 1, folded || copied < len(dispatches), nil
 }
 
+// putRuns stores runs in rows of their own. It does not change a stored run that has ended.
+func (w *writing) putRuns(ctx context.Context, rows []table.PutRunParams) error {
+	put := w.tx.StmtContext(ctx, w.store.placeRun)
+	for i := range rows {
+		seq, err := rows[i].Place(ctx, put)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			if err := record.Late(ctx, w.Queries, &rows[i]); err != nil {
+				return err
+			}
+		case err != nil:
+			return err
+		default:
+			row := chain.RowOf(&rows[i], seq)
+			w.lines.Run(&row)
+		}
+	}
+	return nil
+}
+
 // putFolded stores runs as one row, if none of them is stored already.
 func (w *writing) putFolded(ctx context.Context, rows []table.PutRunParams) error {
 	hooks, folded := record.Fold(rows)
 	args := foldArgs(&rows[0], len(rows)-1, hooks, folded)
+	row := chain.RowOf(&rows[0], rows[0].Seq)
+	row.More, row.Hooks, row.Folded = int64(len(rows)-1), hooks, folded
 	if countsUp(rows) {
 		if ok, err := w.insertFolded(ctx, append(args, hooks, rows[0].ID, rows[len(rows)-1].ID)); err != nil || ok {
+			w.lines.Run(&row)
 			return err
 		}
 	}
@@ -150,9 +176,10 @@ func (w *writing) putFolded(ctx context.Context, rows []table.PutRunParams) erro
 		found = !found
 	}
 	if err != nil || !found {
+		w.lines.Run(&row)
 		return err
 	}
-	return record.PutRuns(ctx, w.Queries, rows)
+	return w.putRuns(ctx, rows)
 }
 
 // insertFolded reports whether it stored the row.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/store/internal/chain"
 	"github.com/belay-run/belay/store/internal/table"
 )
 
@@ -64,6 +65,7 @@ type Store struct {
 
 	savepoint, undo, release *sql.Stmt
 	foldInsert, placeRuns    *sql.Stmt
+	placeRun                 *sql.Stmt
 
 	files files // files that SQLite has open
 	alone bool  // no other store of this process had the file open
@@ -75,6 +77,7 @@ type Store struct {
 	committer committer
 	queue     *queue
 	stirred   broadcast // signals that the journal has new runs
+	granted   chain.Granted
 	watches   watches   // the sessions that callers of Changes watch
 	due       broadcast // signals that a turn may be due
 

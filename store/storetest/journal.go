@@ -11,8 +11,9 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// patience is the timeout for something that must happen.
-const patience = 10 * time.Second
+// patience is the timeout for something that must happen. It is long, because the machine may be
+// busy.
+const patience = time.Minute
 
 // journalRules are the rules about the runs and jobs of a commit. For a rejected commit see
 // refusalRules.

@@ -126,6 +126,78 @@ var keyRules = []struct {
 			t.Errorf("%d turns are stored and %d refused, want 1 and 7", stored.Load(), refused.Load())
 		}
 	}},
+	{"a turn that follows a message is stored only if nothing else follows it", func(t testing.TB, s belay.KeyStore) {
+		t.Helper()
+		openTurn(t, s)
+		following := func(session string, message int64) error {
+			turn := keyed(t, session, "", "")
+			turn.Follows = message
+			return s.Submit(t.Context(), turn)
+		}
+		refused := func(session string, message int64, why string) {
+			t.Helper()
+			before, err := s.Queued(t.Context(), session)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := following(session, message); !errors.Is(err, belay.ErrConflict) {
+				t.Errorf("%s: Submit returns %v, want ErrConflict", why, err)
+			}
+			if after, err := s.Queued(t.Context(), session); err != nil || len(after) != len(before) {
+				t.Errorf("%s: the queue has %d turns, %v, want %d", why, len(after), err, len(before))
+			}
+		}
+		refused("a", 1, "a turn is open")
+		stored, err := s.Open(t.Context(), "a")
+		if err == nil {
+			err = s.Commit(t.Context(), &belay.Commit{Session: "a", Epoch: stored.Epoch, Messages: []*belay.Message{user(2, "more")}, State: &belay.SessionState{}})
+		}
+		if err == nil {
+			err = s.Release(t.Context(), "a", stored.Epoch)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused("a", 1, "another message follows")
+		refused("b", 1, "the session does not exist")
+		if err := following("a", 2); err != nil {
+			t.Errorf("a turn that follows the last message: %v", err)
+		}
+		refused("a", 2, "another turn is queued")
+	}},
+	{"of turns that are submitted at once after one message, one is stored", func(t testing.TB, s belay.KeyStore) {
+		t.Helper()
+		stored, err := s.Open(t.Context(), "a")
+		if err == nil {
+			err = s.Commit(t.Context(), &belay.Commit{Session: "a", Epoch: stored.Epoch, Messages: []*belay.Message{user(1, "hello")}})
+		}
+		if err == nil {
+			err = s.Release(t.Context(), "a", stored.Epoch)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var accepted, refused atomic.Int32
+		var all sync.WaitGroup
+		for range 8 {
+			turn := keyed(t, "a", "", "")
+			turn.Follows = 1
+			all.Go(func() {
+				switch err := s.Submit(t.Context(), turn); {
+				case err == nil:
+					accepted.Add(1)
+				case errors.Is(err, belay.ErrConflict):
+					refused.Add(1)
+				default:
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if accepted.Load() != 1 || refused.Load() != 7 {
+			t.Errorf("%d turns are stored and %d refused, want 1 and 7", accepted.Load(), refused.Load())
+		}
+	}},
 	{"the keys of a session go with the session", func(t testing.TB, s belay.KeyStore) {
 		t.Helper()
 		manage, ok := s.(belay.ManageStore)

@@ -20,6 +20,11 @@ type Commit struct {
 	// numbers them. The store's queue writes Jobs.
 	Runs []table.PutRunParams
 	Jobs []hook.Job
+	// Approvals are the ids of the approvals that Put writes.
+	Approvals []string
+	// State says whether the commit has a state. Grants are the grants in it.
+	State  bool
+	Grants []belay.Grant
 	// Watched is the time until which a watcher wants notifications. Put sets it.
 	Watched time.Time
 
@@ -67,11 +72,15 @@ func NewCommit(c *belay.Commit, holder string, now time.Time) (*Commit, error) {
 			return nil, err
 		}
 		rows.approvals = append(rows.approvals, row)
+		rows.Approvals = append(rows.Approvals, row.approval.ID)
 	}
 	var err error
 	rows.Runs, err = RunRows(holder, c.Runs)
 	return rows, err
 }
+
+// Session returns the id of the session.
+func (rows *Commit) Session() string { return rows.move.ID }
 
 func (rows *Commit) encodeState(state *belay.SessionState) error {
 	if state == nil {
@@ -82,6 +91,7 @@ func (rows *Commit) encodeState(state *belay.SessionState) error {
 		return fmt.Errorf("state: %w", err)
 	}
 	rows.move.HasState, rows.move.State = 1, text
+	rows.State, rows.Grants = true, state.Grants
 	switch {
 	case state.Turn == nil:
 	case state.Turn.Parked:
@@ -178,21 +188,6 @@ func (rows *Commit) Put(ctx context.Context, q *table.Queries) error {
 	for i := range rows.approvals {
 		rows.approvals[i].approval.Response = session.Response
 		if err := ask(ctx, q, rows.move.ID, rows.approvals[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// PutRuns writes runs whose positions are already set. It does not change a stored run that
-// has ended (see hook.Journal).
-func PutRuns(ctx context.Context, q *table.Queries, rows []table.PutRunParams) error {
-	for i := range rows {
-		n, err := q.PutRun(ctx, rows[i])
-		if err == nil && n == 0 {
-			err = Late(ctx, q, &rows[i])
-		}
-		if err != nil {
 			return err
 		}
 	}

@@ -17,6 +17,46 @@ type Deletion struct {
 	// Jobs removes the jobs of a session from the queue. It returns false if one of the
 	// jobs is running. Delete then fails, and the caller rolls back.
 	Jobs func(ctx context.Context, session string) (bool, error)
+	// Removed gets what was removed with a session.
+	Removed func(Removed)
+}
+
+// Removed is what was removed with a session: the positions of its rows of runs, and the ids
+// of its approvals. Session is "" if the runs belong to no session.
+type Removed struct {
+	Session   string
+	Runs      []int64
+	Approvals []string
+	// Records counts the runs in the rows.
+	Records int64
+}
+
+// RemovedRow is a removed row of runs: its position, and how many further runs it had.
+type RemovedRow = table.DeleteRunsRow
+
+// Add adds removed rows of runs.
+func (r *Removed) Add(rows ...RemovedRow) {
+	for _, row := range rows {
+		r.Runs = append(r.Runs, row.Seq)
+		r.Records += 1 + row.More
+	}
+}
+
+// Remove removes a session with its runs. Foreign keys remove the rows that refer to the
+// session.
+func Remove(ctx context.Context, q *table.Queries, session string) (Removed, error) {
+	removed := Removed{Session: session}
+	approvals, err := q.ApprovalIDs(ctx, session)
+	if err != nil {
+		return removed, err
+	}
+	removed.Approvals = approvals
+	rows, err := q.DeleteRuns(ctx, session)
+	if err != nil {
+		return removed, err
+	}
+	removed.Add(rows...)
+	return removed, q.DeleteSession(ctx, session)
 }
 
 // Delete removes a session and the sessions of its subagents. If a dead holder still has
@@ -74,8 +114,9 @@ func (d *Deletion) remove(ctx context.Context, q *table.Queries, session string)
 	if err := q.ForgetSessionOfKeys(ctx, session); err != nil {
 		return err
 	}
-	if _, err := q.DeleteRuns(ctx, session); err != nil {
-		return err
+	gone, err := Remove(ctx, q, session)
+	if err == nil {
+		d.Removed(gone)
 	}
-	return q.DeleteSession(ctx, session) // foreign keys remove the rows that refer to the session
+	return err
 }

@@ -3,8 +3,6 @@ package record
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/belay-run/belay/audit"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/store/internal/table"
 )
@@ -88,14 +87,10 @@ func Fold(rows []table.PutRunParams) (hooks, folded string) {
 		text = append(strconv.AppendInt(text, r.Ended-r.Started, 10), ' ')
 		text = append(strconv.AppendInt(text, r.Latency-(r.Ended-r.Started), 10), ';')
 
-		field = field[:0]
-		for _, part := range [...]string{r.Subscription, r.Version, r.OriginName, r.OriginFile} {
-			field = append(binary.AppendUvarint(field, uint64(len(part))), part...)
-		}
-		field = binary.AppendVarint(field, r.OriginLine)
+		field = audit.AppendHook(field[:0], r.Subscription, r.Version, r.OriginName, r.OriginFile, r.OriginLine)
 		_, _ = list.Write(field) // a hash never fails
 	}
-	return base64.RawURLEncoding.EncodeToString(list.Sum(nil)[:16]), string(text)
+	return audit.ListName(list), string(text)
 }
 
 // common returns how many leading bytes two texts have in common.
@@ -289,14 +284,4 @@ func (u *unfolder) hooksOf(ctx context.Context, row *table.Run) (hooks []table.R
 	}
 	u.lists[row.Hooks] = hooks
 	return hooks, true, nil
-}
-
-// RunsIn returns the number of runs in rows that a query has removed. more has the number of
-// further runs of each row.
-func RunsIn(more []int64) int64 {
-	n := int64(len(more))
-	for _, further := range more {
-		n += further
-	}
-	return n
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -31,7 +32,45 @@ func Submit(ctx context.Context, db Database, q *table.Queries, turn *belay.Queu
 	if err != nil {
 		return err
 	}
+	if turn.Follows > 0 {
+		if err := checkFollows(ctx, db, turn); err != nil {
+			return err
+		}
+	}
 	return q.AddQueuedTurn(ctx, table.AddQueuedTurnParams{ID: turn.ID, Session: turn.Session, Number: number, Agent: turn.Agent, Model: turn.Model, Body: body})
+}
+
+// checkFollows returns ErrConflict unless a turn would begin right after the message that it must
+// follow. The caller holds the session's row in the list of turns, so no other turn is submitted
+// at the same time.
+func checkFollows(ctx context.Context, db Database, turn *belay.QueuedTurn) error {
+	found, err := Collect(ctx, db, "SELECT 1 FROM sessions s WHERE s.id = ? AND s.last = ? AND s.turn_state = '' AND NOT EXISTS (SELECT 1 FROM queued_turns q WHERE q.session = s.id)",
+		[]any{turn.Session, turn.Follows}, func(rows *sql.Rows, one *int) error { return rows.Scan(one) })
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("another turn follows message %d: %w", turn.Follows, belay.ErrConflict)
+	}
+	return err
+}
+
+// Withdraw removes a queued turn. The next queued turn is due then, for its own agent, unless a
+// turn is open. If there is none, the session leaves the list.
+func Withdraw(ctx context.Context, db Database, q *table.Queries, session, turn string) error {
+	n, err := q.TakeUpTurn(ctx, table.TakeUpTurnParams{ID: turn, Session: session})
+	if err == nil && n == 0 {
+		err = belay.ErrNotFound
+	}
+	if err != nil {
+		return err
+	}
+	scan := func(rows *sql.Rows, session *string) error { return rows.Scan(session) }
+	const idle = " WHERE session = ? AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = due_turns.session AND s.turn_state = '')"
+	const next = " FROM queued_turns q WHERE q.session = due_turns.session ORDER BY q.number LIMIT 1)"
+	const update = "UPDATE due_turns SET agent = COALESCE((SELECT q.agent" + next + ", agent), model = COALESCE((SELECT q.model" + next + ", model)" + idle + " RETURNING session"
+	if _, err := Collect(ctx, db, update, []any{session}, scan); err != nil {
+		return err
+	}
+	_, err = Collect(ctx, db, "DELETE FROM due_turns"+idle+" AND holder = '' AND NOT EXISTS (SELECT 1 FROM queued_turns q WHERE q.session = due_turns.session) RETURNING session", []any{session}, scan)
+	return err
 }
 
 // keyAge is how long the key of a turn is kept. No client repeats a request after such a time.

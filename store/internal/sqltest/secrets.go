@@ -107,6 +107,26 @@ func (b *Backend) SecretsOfATurn(t *testing.T) {
 	}
 }
 
+// RefusalThatQuotes asserts that a refused decision is refused in the words of Belay, also if it
+// quotes a text that looks like a failure of the database.
+func (b *Backend) RefusalThatQuotes(t *testing.T) {
+	t.Helper()
+	s := b.Open(t, nil)
+	asked := belay.Approval{ID: "one", Session: "a", Turn: "turn", Call: "call", Tool: "shell", Hash: "sha256:one", Asked: time.Now()}
+	Commit(t, s, &belay.Commit{Session: "a", Epoch: Hold(t, s, "a").Epoch, Approvals: []belay.Approval{asked}})
+	refusal := func(kind string) string {
+		_, err := s.Decide(t.Context(), belay.Decision{Approval: "one", Hash: "sha256:one", Allow: true, By: "ann", Time: time.Now(), Scope: belay.ApprovalScope{Kind: belay.ScopeKind(kind)}})
+		if !errors.Is(err, belay.ErrScope) {
+			t.Fatalf("a decision with the scope %q gives %v, want ErrScope", kind, err)
+		}
+		return strings.ReplaceAll(err.Error(), kind, "KIND")
+	}
+	const failure = "sql: Scan error, sql: database is closed, closed pool"
+	if got, want := refusal(failure), refusal("for ever"); got != want {
+		t.Errorf("a decision that quotes a failure is refused with %q, want %q", got, want)
+	}
+}
+
 // inWords returns a text that a person or a rule could write about a call. It contains
 // secrets of every form, and each secret contains the value of whose.
 func inWords(whose string) string {

@@ -44,6 +44,33 @@ func (q *Queries) Approval(ctx context.Context, id string) (ApprovalRow, error) 
 	return i, err
 }
 
+const approvalIDs = `-- name: ApprovalIDs :many
+SELECT id FROM approvals WHERE session = ?1
+`
+
+func (q *Queries) ApprovalIDs(ctx context.Context, session string) ([]string, error) {
+	rows, err := q.query(ctx, q.approvalIDsStmt, approvalIDs, session)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const approvalsOfSession = `-- name: ApprovalsOfSession :many
 SELECT approvals.id, approvals.session, approvals.response, approvals.turn, approvals.call_id, approvals.tool, approvals.hash, approvals.asked_by, approvals.asked, approvals.expires, approvals.decision, approvals.floor, approval_words.id, approval_words.reason, approval_words.answer, approval_words.pattern
 FROM approvals JOIN approval_words ON approval_words.id = approvals.id

@@ -27,6 +27,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.addDueTurnStmt, err = db.PrepareContext(ctx, addDueTurn); err != nil {
 		return nil, fmt.Errorf("error preparing query AddDueTurn: %w", err)
 	}
+	if q.addEntryStmt, err = db.PrepareContext(ctx, addEntry); err != nil {
+		return nil, fmt.Errorf("error preparing query AddEntry: %w", err)
+	}
 	if q.addHolderStmt, err = db.PrepareContext(ctx, addHolder); err != nil {
 		return nil, fmt.Errorf("error preparing query AddHolder: %w", err)
 	}
@@ -50,6 +53,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.approvalStmt, err = db.PrepareContext(ctx, approval); err != nil {
 		return nil, fmt.Errorf("error preparing query Approval: %w", err)
+	}
+	if q.approvalIDsStmt, err = db.PrepareContext(ctx, approvalIDs); err != nil {
+		return nil, fmt.Errorf("error preparing query ApprovalIDs: %w", err)
 	}
 	if q.approvalsOfSessionStmt, err = db.PrepareContext(ctx, approvalsOfSession); err != nil {
 		return nil, fmt.Errorf("error preparing query ApprovalsOfSession: %w", err)
@@ -168,6 +174,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.keyDoneStmt, err = db.PrepareContext(ctx, keyDone); err != nil {
 		return nil, fmt.Errorf("error preparing query KeyDone: %w", err)
 	}
+	if q.lastEntryStmt, err = db.PrepareContext(ctx, lastEntry); err != nil {
+		return nil, fmt.Errorf("error preparing query LastEntry: %w", err)
+	}
 	if q.lockFamilyStmt, err = db.PrepareContext(ctx, lockFamily); err != nil {
 		return nil, fmt.Errorf("error preparing query LockFamily: %w", err)
 	}
@@ -227,6 +236,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.releaseTurnsStmt, err = db.PrepareContext(ctx, releaseTurns); err != nil {
 		return nil, fmt.Errorf("error preparing query ReleaseTurns: %w", err)
+	}
+	if q.runByIDStmt, err = db.PrepareContext(ctx, runByID); err != nil {
+		return nil, fmt.Errorf("error preparing query RunByID: %w", err)
 	}
 	if q.runExistsStmt, err = db.PrepareContext(ctx, runExists); err != nil {
 		return nil, fmt.Errorf("error preparing query RunExists: %w", err)
@@ -292,6 +304,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing addDueTurnStmt: %w", cerr)
 		}
 	}
+	if q.addEntryStmt != nil {
+		if cerr := q.addEntryStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing addEntryStmt: %w", cerr)
+		}
+	}
 	if q.addHolderStmt != nil {
 		if cerr := q.addHolderStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing addHolderStmt: %w", cerr)
@@ -330,6 +347,11 @@ func (q *Queries) Close() error {
 	if q.approvalStmt != nil {
 		if cerr := q.approvalStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing approvalStmt: %w", cerr)
+		}
+	}
+	if q.approvalIDsStmt != nil {
+		if cerr := q.approvalIDsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing approvalIDsStmt: %w", cerr)
 		}
 	}
 	if q.approvalsOfSessionStmt != nil {
@@ -527,6 +549,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing keyDoneStmt: %w", cerr)
 		}
 	}
+	if q.lastEntryStmt != nil {
+		if cerr := q.lastEntryStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing lastEntryStmt: %w", cerr)
+		}
+	}
 	if q.lockFamilyStmt != nil {
 		if cerr := q.lockFamilyStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing lockFamilyStmt: %w", cerr)
@@ -625,6 +652,11 @@ func (q *Queries) Close() error {
 	if q.releaseTurnsStmt != nil {
 		if cerr := q.releaseTurnsStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing releaseTurnsStmt: %w", cerr)
+		}
+	}
+	if q.runByIDStmt != nil {
+		if cerr := q.runByIDStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing runByIDStmt: %w", cerr)
 		}
 	}
 	if q.runExistsStmt != nil {
@@ -757,6 +789,7 @@ type Queries struct {
 	db                         DBTX
 	tx                         *sql.Tx
 	addDueTurnStmt             *sql.Stmt
+	addEntryStmt               *sql.Stmt
 	addHolderStmt              *sql.Stmt
 	addLabelStmt               *sql.Stmt
 	addMessageStmt             *sql.Stmt
@@ -765,6 +798,7 @@ type Queries struct {
 	addUsageStmt               *sql.Stmt
 	amendMessageStmt           *sql.Stmt
 	approvalStmt               *sql.Stmt
+	approvalIDsStmt            *sql.Stmt
 	approvalsOfSessionStmt     *sql.Stmt
 	approvalsSinceStmt         *sql.Stmt
 	busyWithStmt               *sql.Stmt
@@ -804,6 +838,7 @@ type Queries struct {
 	interruptRunStmt           *sql.Stmt
 	jobInputStmt               *sql.Stmt
 	keyDoneStmt                *sql.Stmt
+	lastEntryStmt              *sql.Stmt
 	lockFamilyStmt             *sql.Stmt
 	lockSessionStmt            *sql.Stmt
 	markWorkerStmt             *sql.Stmt
@@ -824,6 +859,7 @@ type Queries struct {
 	releaseHolderStmt          *sql.Stmt
 	releaseSessionStmt         *sql.Stmt
 	releaseTurnsStmt           *sql.Stmt
+	runByIDStmt                *sql.Stmt
 	runExistsStmt              *sql.Stmt
 	runHooksStmt               *sql.Stmt
 	runStateStmt               *sql.Stmt
@@ -849,6 +885,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		db:                         tx,
 		tx:                         tx,
 		addDueTurnStmt:             q.addDueTurnStmt,
+		addEntryStmt:               q.addEntryStmt,
 		addHolderStmt:              q.addHolderStmt,
 		addLabelStmt:               q.addLabelStmt,
 		addMessageStmt:             q.addMessageStmt,
@@ -857,6 +894,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		addUsageStmt:               q.addUsageStmt,
 		amendMessageStmt:           q.amendMessageStmt,
 		approvalStmt:               q.approvalStmt,
+		approvalIDsStmt:            q.approvalIDsStmt,
 		approvalsOfSessionStmt:     q.approvalsOfSessionStmt,
 		approvalsSinceStmt:         q.approvalsSinceStmt,
 		busyWithStmt:               q.busyWithStmt,
@@ -896,6 +934,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		interruptRunStmt:           q.interruptRunStmt,
 		jobInputStmt:               q.jobInputStmt,
 		keyDoneStmt:                q.keyDoneStmt,
+		lastEntryStmt:              q.lastEntryStmt,
 		lockFamilyStmt:             q.lockFamilyStmt,
 		lockSessionStmt:            q.lockSessionStmt,
 		markWorkerStmt:             q.markWorkerStmt,
@@ -916,6 +955,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		releaseHolderStmt:          q.releaseHolderStmt,
 		releaseSessionStmt:         q.releaseSessionStmt,
 		releaseTurnsStmt:           q.releaseTurnsStmt,
+		runByIDStmt:                q.runByIDStmt,
 		runExistsStmt:              q.runExistsStmt,
 		runHooksStmt:               q.runHooksStmt,
 		runStateStmt:               q.runStateStmt,

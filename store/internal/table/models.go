@@ -26,6 +26,15 @@ type ApprovalWord struct {
 	Pattern string
 }
 
+type AuditChain struct {
+	Seq  int64
+	Lane string
+	Idx  int64
+	Time int64
+	Body string
+	Hash string
+}
+
 type Call struct {
 	Session string
 	Message int64

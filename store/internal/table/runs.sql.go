@@ -40,22 +40,27 @@ DELETE FROM runs WHERE seq IN (
     WHERE r.state <> 'started' AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = r.session)
     ORDER BY r.started, r.seq LIMIT ?1
 )
-RETURNING more
+RETURNING seq, more
 `
 
-func (q *Queries) DeleteOldestOrphanRuns(ctx context.Context, count int64) ([]int64, error) {
+type DeleteOldestOrphanRunsRow struct {
+	Seq  int64
+	More int64
+}
+
+func (q *Queries) DeleteOldestOrphanRuns(ctx context.Context, count int64) ([]DeleteOldestOrphanRunsRow, error) {
 	rows, err := q.query(ctx, q.deleteOldestOrphanRunsStmt, deleteOldestOrphanRuns, count)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []int64
+	var items []DeleteOldestOrphanRunsRow
 	for rows.Next() {
-		var more int64
-		if err := rows.Scan(&more); err != nil {
+		var i DeleteOldestOrphanRunsRow
+		if err := rows.Scan(&i.Seq, &i.More); err != nil {
 			return nil, err
 		}
-		items = append(items, more)
+		items = append(items, i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
@@ -70,23 +75,28 @@ const deleteOrphanRuns = `-- name: DeleteOrphanRuns :many
 
 DELETE FROM runs WHERE started < ?1 AND state <> 'started'
     AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = runs.session)
-RETURNING more
+RETURNING seq, more
 `
 
+type DeleteOrphanRunsRow struct {
+	Seq  int64
+	More int64
+}
+
 // Records of sessions that were removed. All runs of a row start within a few milliseconds, so the first one counts.
-func (q *Queries) DeleteOrphanRuns(ctx context.Context, before int64) ([]int64, error) {
+func (q *Queries) DeleteOrphanRuns(ctx context.Context, before int64) ([]DeleteOrphanRunsRow, error) {
 	rows, err := q.query(ctx, q.deleteOrphanRunsStmt, deleteOrphanRuns, before)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []int64
+	var items []DeleteOrphanRunsRow
 	for rows.Next() {
-		var more int64
-		if err := rows.Scan(&more); err != nil {
+		var i DeleteOrphanRunsRow
+		if err := rows.Scan(&i.Seq, &i.More); err != nil {
 			return nil, err
 		}
-		items = append(items, more)
+		items = append(items, i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
@@ -99,23 +109,28 @@ func (q *Queries) DeleteOrphanRuns(ctx context.Context, before int64) ([]int64, 
 
 const deleteRuns = `-- name: DeleteRuns :many
 
-DELETE FROM runs WHERE session = ?1 RETURNING more
+DELETE FROM runs WHERE session = ?1 RETURNING seq, more
 `
 
-// Deletions return one number for each removed row: how many further runs the row had.
-func (q *Queries) DeleteRuns(ctx context.Context, session string) ([]int64, error) {
+type DeleteRunsRow struct {
+	Seq  int64
+	More int64
+}
+
+// Deletions return each removed row: its position, and how many further runs it had.
+func (q *Queries) DeleteRuns(ctx context.Context, session string) ([]DeleteRunsRow, error) {
 	rows, err := q.query(ctx, q.deleteRunsStmt, deleteRuns, session)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []int64
+	var items []DeleteRunsRow
 	for rows.Next() {
-		var more int64
-		if err := rows.Scan(&more); err != nil {
+		var i DeleteRunsRow
+		if err := rows.Scan(&i.Seq, &i.More); err != nil {
 			return nil, err
 		}
-		items = append(items, more)
+		items = append(items, i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
@@ -416,6 +431,53 @@ func (q *Queries) PutRunHook(ctx context.Context, arg PutRunHookParams) error {
 		arg.OriginLine,
 	)
 	return err
+}
+
+const runByID = `-- name: RunByID :one
+SELECT seq, id, changed, holder, subscription, job_handler, version, phase, dispatch, origin_kind, origin_name, origin_file, origin_line, session, turn, step, agent, execution, state, shadow, visibility, job, attempt, idempotency_key, started, ended, latency, error_class, severity, contributed, audit, diagnostics, more, hooks, folded FROM runs WHERE id = ?1
+`
+
+func (q *Queries) RunByID(ctx context.Context, id string) (Run, error) {
+	row := q.queryRow(ctx, q.runByIDStmt, runByID, id)
+	var i Run
+	err := row.Scan(
+		&i.Seq,
+		&i.ID,
+		&i.Changed,
+		&i.Holder,
+		&i.Subscription,
+		&i.JobHandler,
+		&i.Version,
+		&i.Phase,
+		&i.Dispatch,
+		&i.OriginKind,
+		&i.OriginName,
+		&i.OriginFile,
+		&i.OriginLine,
+		&i.Session,
+		&i.Turn,
+		&i.Step,
+		&i.Agent,
+		&i.Execution,
+		&i.State,
+		&i.Shadow,
+		&i.Visibility,
+		&i.Job,
+		&i.Attempt,
+		&i.IdempotencyKey,
+		&i.Started,
+		&i.Ended,
+		&i.Latency,
+		&i.ErrorClass,
+		&i.Severity,
+		&i.Contributed,
+		&i.Audit,
+		&i.Diagnostics,
+		&i.More,
+		&i.Hooks,
+		&i.Folded,
+	)
+	return i, err
 }
 
 const runExists = `-- name: RunExists :one

@@ -5,9 +5,28 @@
 // change a released migration: add a new one.
 package table
 
-import "embed"
+import (
+	"context"
+	"database/sql"
+	"embed"
+)
 
 // Migrations are the migration files for goose.
 //
 //go:embed migrations/*.sql
 var Migrations embed.FS
+
+// PlaceRun is PutRun for a database that returns the position of the row. A row that replaces
+// another one keeps its position.
+const PlaceRun = putRun + " RETURNING seq"
+
+// Place runs the statement PlaceRun. It returns sql.ErrNoRows if the stored run has ended.
+func (arg *PutRunParams) Place(ctx context.Context, stmt *sql.Stmt) (seq int64, err error) {
+	err = stmt.QueryRowContext(ctx,
+		arg.Seq, arg.ID, arg.Holder, arg.Subscription, arg.JobHandler, arg.Version, arg.Phase, arg.Dispatch,
+		arg.OriginKind, arg.OriginName, arg.OriginFile, arg.OriginLine, arg.Session, arg.Turn, arg.Step, arg.Agent,
+		arg.Execution, arg.State, arg.Shadow, arg.Visibility, arg.Job, arg.Attempt, arg.IdempotencyKey,
+		arg.Started, arg.Ended, arg.Latency, arg.ErrorClass, arg.Severity, arg.Contributed, arg.Audit, arg.Diagnostics,
+	).Scan(&seq)
+	return seq, err //nolint:wrapcheck // the caller adds context
+}

@@ -35,3 +35,6 @@ WHERE approvals.session = @session AND approvals.response = @response ORDER BY a
 SELECT sqlc.embed(approvals), sqlc.embed(approval_words)
 FROM approvals JOIN approval_words ON approval_words.id = approvals.id
 WHERE approvals.session = @session ORDER BY approvals.asked, approvals.id;
+
+-- name: ApprovalIDs :many
+SELECT id FROM approvals WHERE session = @session;

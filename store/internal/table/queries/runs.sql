@@ -26,6 +26,9 @@ WHERE runs.state = 'started';
 -- name: RunState :one
 SELECT state FROM runs WHERE id = @id;
 
+-- name: RunByID :one
+SELECT * FROM runs WHERE id = @id;
+
 -- name: RunsChanged :many
 SELECT * FROM runs WHERE runs.seq > @after AND runs.seq <= @until AND runs.changed = 0
 UNION ALL
@@ -40,17 +43,17 @@ SELECT id, started FROM runs WHERE holder = @holder AND state = 'started' ORDER 
 -- name: InterruptRun :exec
 UPDATE runs SET changed = @changed, state = 'interrupted', ended = @ended, latency = @latency WHERE id = @id AND state = 'started';
 
--- Deletions return one number for each removed row: how many further runs the row had.
+-- Deletions return each removed row: its position, and how many further runs it had.
 
 -- name: DeleteRuns :many
-DELETE FROM runs WHERE session = @session RETURNING more;
+DELETE FROM runs WHERE session = @session RETURNING seq, more;
 
 -- Records of sessions that were removed. All runs of a row start within a few milliseconds, so the first one counts.
 
 -- name: DeleteOrphanRuns :many
 DELETE FROM runs WHERE started < @before AND state <> 'started'
     AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = runs.session)
-RETURNING more;
+RETURNING seq, more;
 
 -- Counts the records that would be removed.
 
@@ -67,7 +70,7 @@ DELETE FROM runs WHERE seq IN (
     WHERE r.state <> 'started' AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = r.session)
     ORDER BY r.started, r.seq LIMIT @count
 )
-RETURNING more;
+RETURNING seq, more;
 
 -- Folded rows and the lists of their hooks.
 

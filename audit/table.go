@@ -1,0 +1,51 @@
+package audit
+
+// Table is a table whose rows the chain covers.
+type Table struct {
+	// Name is the name of the table.
+	Name string
+	// Order are the columns that rows are sorted by.
+	Order string
+	// Columns are the columns, in the order in which they are hashed.
+	Columns []string
+
+	prefix string // of its lines
+}
+
+// The tables. Grants are a part of the sessions.
+var (
+	Runs = Table{"runs", "seq", []string{
+		"seq", "id", "changed", "holder", "subscription", "job_handler", "version", "phase", "dispatch",
+		"origin_kind", "origin_name", "origin_file", "origin_line", "session", "turn", "step", "agent",
+		"execution", "state", "shadow", "visibility", "job", "attempt", "idempotency_key",
+		"started", "ended", "latency", "error_class", "severity",
+		"contributed", "audit", "diagnostics", "more", "hooks", "folded",
+	}, "r"}
+	Approvals = Table{"approvals", "id", []string{
+		"id", "session", "response", "turn", "call_id", "tool", "hash", "asked_by", "floor", "asked", "expires", "decision",
+	}, "a"}
+	Words  = Table{"approval_words", "id", []string{"id", "reason", "answer", "pattern"}, "w"}
+	Hooks  = Table{"run_hooks", "list, idx", []string{"list", "idx", "subscription", "version", "origin_name", "origin_file", "origin_line"}, ""}
+	Grants = Table{"sessions", "id", nil, "g"}
+)
+
+// value returns a column of a row.
+func (t *Table) value(row []string, column string) string {
+	for i, name := range t.Columns {
+		if name == column {
+			return row[i]
+		}
+	}
+	return ""
+}
+
+// Line returns the line of a row.
+func (t *Table) Line(row []string) string { return t.key(row) + "=" + RowHash(row...) }
+
+// key returns what the lines of an entry call a row.
+func (t *Table) key(row []string) string {
+	if t.prefix == "r" {
+		return t.prefix + row[0]
+	}
+	return t.prefix + Key(row[0])
+}

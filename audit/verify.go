@@ -1,0 +1,300 @@
+package audit
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// VerifyOptions are the settings of Verify. A nil pointer is valid.
+type VerifyOptions struct {
+	// Anchors are entries that the chain must have. Defaults to none.
+	Anchors []Anchor
+	// Main is one more than the number of entries of the main chain. Defaults to 0: Verify
+	// does not check it.
+	Main int64
+}
+
+// Source is what Verify reads: a snapshot of a database, or an export.
+type Source interface {
+	// Entries calls each for the entries of the chain, by their numbers.
+	Entries(ctx context.Context, each func(*Entry) error) error
+	// Rows calls each for the rows of a table, sorted by the table's Order. Has reports
+	// whether the source has the table: an export has no texts and no grants.
+	Rows(ctx context.Context, t *Table, each func(values []string) error) error
+	Has(t *Table) bool
+	// Grants calls each for the sessions that have grants, with the hash of the grants.
+	Grants(ctx context.Context, each func(session, hash string) error) error
+}
+
+// verifier is one comparison. Of each row it keeps the last line until it has read the row.
+type verifier struct {
+	Verification
+	lanes   map[string]*head
+	lines   map[string]line
+	claims  []claim // of entries in other lanes
+	hashes  map[place]string
+	anchors map[int64][]string
+	lists   map[string]string // the lists of hooks that are in use, each with the id of a run
+}
+
+// head is the last entry of a lane that was read.
+type head struct {
+	idx  int64
+	hash string
+}
+
+// line is the last line about a row.
+type line struct {
+	hash string // "" if the row was removed
+	seq  int64  // of the entry
+}
+
+// place is the place of an entry.
+type place struct {
+	lane string
+	idx  int64
+}
+
+// claim is the line of an entry about an entry of another lane.
+type claim struct {
+	place
+	hash string
+	seq  int64
+}
+
+// Verify compares the rows of a source with its chain.
+func Verify(ctx context.Context, from Source, opts *VerifyOptions) (*Verification, error) {
+	if opts == nil {
+		opts = &VerifyOptions{}
+	}
+	v := &verifier{lanes: make(map[string]*head), lines: make(map[string]line), hashes: make(map[place]string), anchors: make(map[int64][]string), lists: make(map[string]string)}
+	for _, a := range opts.Anchors {
+		v.anchors[a.Seq] = append(v.anchors[a.Seq], a.Hash)
+	}
+	if err := from.Entries(ctx, func(e *Entry) error { v.entry(e); return nil }); err != nil {
+		return nil, fmt.Errorf("read the chain: %w", err)
+	}
+	v.ends(opts)
+	counts := map[string]*int64{Runs.Name: &v.Runs, Approvals.Name: &v.Approvals, Words.Name: new(int64)}
+	for _, t := range []*Table{&Runs, &Approvals, &Words} {
+		if !from.Has(t) {
+			continue
+		}
+		err := from.Rows(ctx, t, func(row []string) error {
+			*counts[t.Name]++
+			if list := t.value(row, "hooks"); list != "" {
+				v.lists[list] = t.value(row, "id")
+			}
+			v.row(t, t.key(row), t.value(row, "id"), t.value(row, "session"), RowHash(row...))
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", t.Name, err)
+		}
+		v.missing(t)
+	}
+	if from.Has(&Grants) {
+		err := from.Grants(ctx, func(session, hash string) error {
+			v.Grants++
+			v.row(&Grants, "g"+Key(session), session, session, hash)
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read grants: %w", err)
+		}
+		v.missing(&Grants)
+	}
+	if err := v.hookLists(ctx, from); err != nil {
+		return nil, fmt.Errorf("read %s: %w", Hooks.Name, err)
+	}
+	return &v.Verification, nil
+}
+
+// chainTable is the name of the chain's own table.
+const chainTable = "audit_chain"
+
+// entry checks an entry with the one before it, and notes its lines.
+func (v *verifier) entry(e *Entry) {
+	v.Entries++
+	at := time.Unix(0, e.Time).UTC()
+	if v.First.IsZero() {
+		v.First = at
+	}
+	v.Last = at
+	where := func(kind ProblemKind, text string, args ...any) {
+		v.Add(Problem{Kind: kind, Table: chainTable, Row: strconv.FormatInt(e.Seq, 10), Text: fmt.Sprintf("entry %d: ", e.Seq) + fmt.Sprintf(text, args...)})
+	}
+	before := v.lanes[e.Lane]
+	if before == nil {
+		before = &head{}
+		v.lanes[e.Lane] = before
+	}
+	switch {
+	case e.Idx > before.idx+1:
+		where(Removed, "%s before it removed", entries(e.Idx-before.idx-1))
+	case e.Idx <= before.idx:
+		where(Inserted, "its place %d in the chain is taken by another entry", e.Idx)
+	case HashOf(before.hash, e) != e.Hash:
+		where(Changed, "its hash does not match its content and the entry before it")
+	}
+	before.idx, before.hash = e.Idx, e.Hash
+	v.hashes[place{e.Lane, e.Idx}] = e.Hash
+	if e.Lane == "" {
+		v.Head = &Anchor{Seq: e.Seq, Hash: e.Hash}
+	}
+	for _, hash := range v.anchors[e.Seq] {
+		if hash != e.Hash {
+			where(Changed, "its hash is not the hash of the anchor: the chain was made anew, before this entry or at it")
+		}
+	}
+	delete(v.anchors, e.Seq)
+	if e.Body == "" {
+		return
+	}
+	for text := range strings.SplitSeq(e.Body, " ") {
+		if !v.line(e.Seq, text) {
+			where(Changed, "it has a line that cannot be read")
+			return
+		}
+	}
+}
+
+func entries(n int64) string {
+	if n == 1 {
+		return "1 entry was"
+	}
+	return fmt.Sprint(n, " entries were")
+}
+
+// line notes a line of an entry. It returns false if the line cannot be read.
+func (v *verifier) line(seq int64, text string) bool {
+	key, hash, hashed := strings.Cut(text, "=")
+	switch {
+	case len(key) < 2:
+		return false
+	case !hashed && key[0] == '-' && key[1] == 's':
+		v.Deleted++
+		v.lines["g"+key[2:]] = line{"", seq}
+	case !hashed && key[0] == '-':
+		v.lines[key[1:]] = line{"", seq}
+	case hashed && key[0] == 'c':
+		lane, number, ok := strings.Cut(key[1:], ":")
+		idx, err := strconv.ParseInt(number, 10, 64)
+		if !ok || err != nil {
+			return false
+		}
+		v.claims = append(v.claims, claim{place{lane, idx}, hash, seq})
+	case hashed && strings.ContainsRune("rawg", rune(key[0])):
+		v.lines[key] = line{hash, seq}
+	default:
+		return false
+	}
+	return true
+}
+
+// ends checks what can be known only after the last entry.
+func (v *verifier) ends(opts *VerifyOptions) {
+	for _, c := range v.claims {
+		if hash, ok := v.hashes[c.place]; !ok {
+			v.Add(Problem{
+				Kind: Removed, Table: chainTable, Row: c.lane + ":" + strconv.FormatInt(c.idx, 10),
+				Text: fmt.Sprintf("entry %d of the writer %s is missing: entry %d names it", c.idx, c.lane, c.seq),
+			})
+		} else if hash != c.hash {
+			v.Add(Problem{
+				Kind: Changed, Table: chainTable, Row: c.lane + ":" + strconv.FormatInt(c.idx, 10),
+				Text: fmt.Sprintf("entry %d of the writer %s does not have the hash that entry %d names", c.idx, c.lane, c.seq),
+			})
+		}
+	}
+	for _, seq := range slices.Sorted(maps.Keys(v.anchors)) {
+		v.Add(Problem{Kind: Removed, Table: chainTable, Row: strconv.FormatInt(seq, 10), Text: fmt.Sprintf("entry %d is missing: an anchor names it", seq)})
+	}
+	have := int64(0)
+	if main := v.lanes[""]; main != nil {
+		have = main.idx
+	}
+	if opts.Main > 0 && have+1 != opts.Main {
+		v.Add(Problem{Kind: Removed, Table: chainTable, Row: strconv.FormatInt(opts.Main-1, 10), Text: fmt.Sprintf("the main chain ends at its entry %d, but its counter says %d", have, opts.Main-1)})
+	}
+	v.claims, v.hashes = nil, nil
+}
+
+// row compares a row with its last line.
+func (v *verifier) row(t *Table, key, id, session, hash string) {
+	known, ok := v.lines[key]
+	p := Problem{Table: t.Name, Row: id, Session: session}
+	switch {
+	case !ok:
+		p.Kind, p.Text = Inserted, fmt.Sprintf("%s %q is not in the chain: something other than this version of Belay has written it", singular[t.Name], id)
+	case known.hash == "":
+		p.Kind, p.Text = Inserted, fmt.Sprintf("%s %q is there again, although entry %d says that it was removed", singular[t.Name], id, known.seq)
+	case known.hash != hash:
+		p.Kind, p.Text = Changed, fmt.Sprintf("%s %q is not what entry %d says that was written", singular[t.Name], id, known.seq)
+	default:
+		delete(v.lines, key)
+		return
+	}
+	delete(v.lines, key)
+	v.Add(p)
+}
+
+// singular says what a row of a table is.
+var singular = map[string]string{"runs": "the record", "approvals": "the approval", "approval_words": "the text of approval", "sessions": "the grants of session"}
+
+// missing reports the rows of a table that have a line, but were not read.
+func (v *verifier) missing(t *Table) {
+	var gone []string
+	for key, known := range v.lines {
+		if strings.HasPrefix(key, t.prefix) && known.hash != "" {
+			gone = append(gone, key)
+		}
+	}
+	slices.Sort(gone)
+	for _, key := range gone {
+		row := key[1:]
+		text := fmt.Sprintf("%s with the key %s, which entry %d has, was removed", singular[t.Name], row, v.lines[key].seq)
+		if t.prefix == "r" {
+			text = fmt.Sprintf("the record at position %s, which entry %d has, was removed", row, v.lines[key].seq)
+		}
+		v.Add(Problem{Kind: Removed, Table: t.Name, Row: row, Text: text})
+	}
+	maps.DeleteFunc(v.lines, func(key string, _ line) bool { return strings.HasPrefix(key, t.prefix) })
+}
+
+// hookLists checks the lists of hooks. The name of a list is a hash of its content.
+func (v *verifier) hookLists(ctx context.Context, from Source) error {
+	if !from.Has(&Hooks) {
+		return nil
+	}
+	name, hash, last, counts := "", sha256.New(), 0, true
+	end := func() {
+		if name != "" && (!counts || ListName(hash) != name) {
+			v.Add(Problem{Kind: Changed, Table: Hooks.Name, Row: name, Text: fmt.Sprintf("the list of hooks %s does not have the content that its name stands for", name)})
+		}
+		delete(v.lists, name)
+	}
+	err := from.Rows(ctx, &Hooks, func(row []string) error {
+		if row[0] != name {
+			end()
+			name, last, counts = row[0], 0, true
+			hash.Reset()
+		}
+		last++
+		line, err := strconv.ParseInt(row[6], 10, 64)
+		counts = counts && err == nil && row[1] == strconv.Itoa(last)
+		_, _ = hash.Write(AppendHook(nil, row[2], row[3], row[4], row[5], line)) // a hash never fails
+		return nil
+	})
+	end()
+	for _, name := range slices.Sorted(maps.Keys(v.lists)) {
+		v.Add(Problem{Kind: Removed, Table: Hooks.Name, Row: name, Text: fmt.Sprintf("the list of hooks %s, which the record %q has, was removed", name, v.lists[name])})
+	}
+	return err
+}

@@ -1,0 +1,85 @@
+package chain
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/audit"
+	"github.com/belay-run/belay/store/internal/record"
+	"github.com/belay-run/belay/store/internal/table"
+)
+
+// Lines collects the lines of an entry.
+type Lines struct{ text []byte }
+
+// Len returns the length of the text.
+func (l *Lines) Len() int { return len(l.text) }
+
+// Cut shortens the text to a length.
+func (l *Lines) Cut(n int) { l.text = l.text[:n] }
+
+// Body returns the text.
+func (l *Lines) Body() string { return string(l.text) }
+
+func (l *Lines) add(parts ...string) {
+	if len(l.text) > 0 {
+		l.text = append(l.text, ' ')
+	}
+	for _, part := range parts {
+		l.text = append(l.text, part...)
+	}
+}
+
+// Run adds the hash of a row of runs.
+func (l *Lines) Run(r *table.Run) {
+	l.add("r", strconv.FormatInt(r.Seq, 10), "=", audit.RowHash(
+		strconv.FormatInt(r.Seq, 10), r.ID, strconv.FormatInt(r.Changed, 10), r.Holder, r.Subscription, r.JobHandler, r.Version, r.Phase, r.Dispatch,
+		r.OriginKind, r.OriginName, r.OriginFile, strconv.FormatInt(r.OriginLine, 10), r.Session, r.Turn, strconv.FormatInt(r.Step, 10), r.Agent,
+		r.Execution, r.State, strconv.FormatBool(r.Shadow), r.Visibility, r.Job, strconv.FormatInt(r.Attempt, 10), r.IdempotencyKey,
+		strconv.FormatInt(r.Started, 10), strconv.FormatInt(r.Ended, 10), strconv.FormatInt(r.Latency, 10), r.ErrorClass, r.Severity,
+		r.Contributed, r.Audit, r.Diagnostics, strconv.FormatInt(r.More, 10), r.Hooks, r.Folded))
+}
+
+// Approval adds the hashes of an approval and of its texts.
+func (l *Lines) Approval(a *table.Approval, w *table.ApprovalWord) {
+	key := audit.Key(a.ID)
+	l.add("a", key, "=", audit.RowHash(a.ID, a.Session, strconv.FormatInt(a.Response, 10), a.Turn, a.CallID, a.Tool, a.Hash, a.AskedBy,
+		strconv.FormatBool(a.Floor), strconv.FormatInt(a.Asked, 10), strconv.FormatInt(a.Expires, 10), a.Decision))
+	l.add("w", key, "=", audit.RowHash(w.ID, w.Reason, w.Answer, w.Pattern))
+}
+
+// Grants adds the hash of a session's grants.
+func (l *Lines) Grants(session, hash string) { l.add("g", audit.Key(session), "=", hash) }
+
+// Removed says that rows were removed.
+func (l *Lines) Removed(r *record.Removed) {
+	for _, seq := range r.Runs {
+		l.add("-r", strconv.FormatInt(seq, 10))
+	}
+	for _, id := range r.Approvals {
+		key := audit.Key(id)
+		l.add("-a", key)
+		l.add("-w", key)
+	}
+	if r.Session != "" {
+		l.add("-s", audit.Key(r.Session))
+	}
+}
+
+// Head adds the hash of an entry of another lane.
+func (l *Lines) Head(e *audit.Entry) {
+	l.add("c", e.Lane, ":", strconv.FormatInt(e.Idx, 10), "=", e.Hash)
+}
+
+// GrantsHash returns the hash of grants, or "" if there are none.
+func GrantsHash(grants []belay.Grant) string {
+	if len(grants) == 0 {
+		return ""
+	}
+	text, err := json.Marshal(grants)
+	if err != nil {
+		return audit.RowHash(err.Error()) // a grant has only texts and times; a time that JSON refuses cannot be stored either
+	}
+	return audit.RowHash(string(text))
+}

@@ -1,0 +1,360 @@
+package sqltest
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/audit"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/store/internal/record"
+)
+
+// AuditBackend makes it possible to change the tables of a store behind its back.
+type AuditBackend struct {
+	*Backend
+	// Raw opens the database of a store. Changes are not checked against foreign keys.
+	Raw func(t testing.TB, s Store) *sql.DB
+	// Verify verifies the database of a transaction.
+	Verify func(ctx context.Context, tx *sql.Tx) (*audit.Verification, error)
+}
+
+// auditStore is a store that can do everything that the chain must follow.
+type auditStore interface {
+	Store
+	audit.Store
+	Delete(ctx context.Context, session string) error
+}
+
+// fill stores what the chain covers: runs of all kinds, approvals, grants, and what is left of
+// a deleted session.
+func (b *AuditBackend) fill(t *testing.T, s auditStore) {
+	t.Helper()
+	ctx := t.Context()
+	for _, session := range []string{"a", "gone"} {
+		stored := Hold(t, s, session)
+		c := Say(session, stored.Epoch, 1, "hello")
+		c.Approvals = []belay.Approval{
+			{ID: session + "-ask", Session: session, Turn: "turn", Call: "call", Tool: "shell", Hash: "sha256:1f", Reason: "it deletes", By: "floor", Floor: true, Asked: time.Now()},
+			{ID: session + "-wait", Session: session, Turn: "turn", Call: "other", Tool: "write", Hash: "sha256:2f", Reason: "it writes", By: "hook", Asked: time.Now(), Expires: time.Now().Add(time.Hour)},
+		}
+		r := Run(session+"-in-commit", hook.Completed)
+		r.Scope.Session = session
+		c.Runs = []hook.Run{r}
+		Commit(t, s, c)
+		started := Run(session+"-started", hook.Started)
+		started.Scope.Session, started.Attempt = session, 1
+		AppendRuns(t, s, started)
+		ended := started
+		ended.State, ended.Ended, ended.Latency = hook.Failed, started.Started.Add(time.Second), hook.Latency(time.Second)
+		ended.Diagnostics = []hook.Diagnostic{{Code: "panic", Message: "it failed"}}
+		AppendRuns(t, s, ended)
+		AppendRuns(t, s, ended) // once more, as after a lost connection
+		var folded []hook.Run
+		for i := range 6 {
+			r := Run(fmt.Sprintf("%s-fold%d", session, i), hook.Completed)
+			r.Scope.Session, r.Dispatch, r.Subscription = session, session+"-dispatch", fmt.Sprintf("hook%d", i)
+			r.Started = started.Started.Add(time.Duration(i) * time.Microsecond)
+			r.Ended = r.Started
+			folded = append(folded, r)
+		}
+		AppendRuns(t, s, folded...)
+		decision := belay.Decision{Approval: session + "-ask", Hash: "sha256:1f", Allow: true, By: "ann", Reason: "fine", Scope: belay.ApprovalScope{Kind: belay.ScopePattern, Pattern: "shell(git *)"}, Time: time.Now()}
+		if _, err := s.Decide(ctx, decision); err != nil {
+			t.Fatal(err)
+		}
+		Commit(t, s, &belay.Commit{Session: session, Epoch: stored.Epoch, State: &belay.SessionState{Turns: 1, Grants: []belay.Grant{
+			{Approval: session + "-ask", Asker: "floor", Tool: "shell", Pattern: "shell(git *)", By: "ann", Time: time.Now()},
+		}}})
+		if err := s.Release(ctx, session, stored.Epoch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	orphan := Run("orphan", hook.Completed)
+	orphan.Scope = hook.Scope{}
+	AppendRuns(t, s, orphan)
+	if err := s.Delete(ctx, "gone"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.AnchorAudit(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// chainTable is the chain itself.
+var chainTable = audit.Table{Name: "audit_chain", Order: "seq", Columns: []string{"seq", "lane", "idx", "time", "body", "hash"}}
+
+// Audit changes every column of every row that the chain covers, one after the other. It also
+// removes, copies and swaps rows. Verify must find each change, and nothing without one.
+func (b *AuditBackend) Audit(t *testing.T) {
+	s := b.Open(t, nil).(auditStore)
+	b.fill(t, s)
+	ctx, raw := t.Context(), b.Raw(t, s)
+	v, err := s.VerifyAudit(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(v.Problems) > 0 || v.Deleted != 1 || v.Approvals != 2 || v.Grants != 1 || v.Runs < 4 || v.Entries < 8 {
+		t.Fatalf("verify says %+v, want one deleted session, two approvals, one session with grants, and no problem", v)
+	}
+	tables := []*audit.Table{&audit.Runs, &audit.Approvals, &audit.Words, &chainTable}
+	if count(t, raw, "run_hooks") > 0 {
+		tables = append(tables, &audit.Hooks)
+	}
+	changes := 0
+	for _, table := range tables {
+		rows := read(t, raw, table)
+		for i, row := range rows {
+			where := rowIs(table, row)
+			for c, column := range table.Columns {
+				changes++
+				b.found(t, raw, fmt.Sprintf("one byte of %s.%s in row %d (%q)", table.Name, column, i, row[c]), table.Name,
+					"UPDATE "+table.Name+" SET "+column+" = "+flipped(column, row[c])+" WHERE "+where)
+			}
+			in := table.Name
+			if in == chainTable.Name && i == len(rows)-1 {
+				in = "" // the rows of the last entry show that it is missing
+			}
+			b.found(t, raw, fmt.Sprintf("row %d of %s removed", i, table.Name), in, "DELETE FROM "+table.Name+" WHERE "+where)
+			b.found(t, raw, fmt.Sprintf("row %d of %s copied", i, table.Name), table.Name, copyOf(table, row, where))
+			if i > 0 {
+				changes++
+				b.found(t, raw, fmt.Sprintf("rows %d and %d of %s swapped", i-1, i, table.Name), table.Name, swap(table, rows[i-1], row)...)
+			}
+		}
+	}
+	for what, change := range map[string]string{
+		"a grant added":   `UPDATE sessions SET state = replace(state, '"shell(git *)"', '"shell(*)"') WHERE id = 'a'`,
+		"grants removed":  `UPDATE sessions SET state = '' WHERE id = 'a'`,
+		"a session added": `INSERT INTO sessions (id, epoch, holder, created, changed, last, response, compaction, keep, turn_state, state) SELECT 'b', epoch, '', created, changed, last, response, compaction, keep, turn_state, state FROM sessions WHERE id = 'a'`,
+	} {
+		b.found(t, raw, what, "sessions", change)
+	}
+	if changes < 200 {
+		t.Errorf("only %d changes were tried", changes)
+	}
+	if v, err := s.VerifyAudit(ctx, nil); err != nil || len(v.Problems) > 0 {
+		t.Errorf("afterwards verify says %+v, %v: the changes were not undone", v, err)
+	}
+}
+
+// found makes a change in a transaction, and asserts that Verify finds it and names the table,
+// if table is not empty.
+func (b *AuditBackend) found(t *testing.T, raw *sql.DB, what, table string, change ...string) {
+	t.Helper()
+	tx, err := raw.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	for _, statement := range change {
+		result, err := tx.ExecContext(t.Context(), statement)
+		if err != nil {
+			t.Fatalf("%s: %v: %s", what, err, statement)
+		}
+		if n, err := result.RowsAffected(); err != nil || n != 1 {
+			t.Fatalf("%s: %d rows changed, %v: %s", what, n, err, statement)
+		}
+	}
+	v, err := b.Verify(t.Context(), tx)
+	if err != nil {
+		return // a row that cannot be read is found, too
+	}
+	for _, p := range v.Problems {
+		if (p.Table == table || table == "") && p.Text != "" && p.Row != "" {
+			return
+		}
+	}
+	t.Errorf("%s: verify does not find it in %s: %+v", what, table, v.Problems)
+}
+
+func count(t *testing.T, raw *sql.DB, table string) (n int) {
+	t.Helper()
+	if err := raw.QueryRowContext(t.Context(), "SELECT count(*) FROM "+table).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func read(t *testing.T, raw *sql.DB, table *audit.Table) [][]string {
+	t.Helper()
+	rows, err := record.Collect(t.Context(), raw, "SELECT "+strings.Join(table.Columns, ", ")+" FROM "+table.Name+" ORDER BY "+table.Order, nil, func(rows *sql.Rows, row *[]string) error {
+		*row = make([]string, len(table.Columns))
+		into := make([]any, len(table.Columns))
+		for i := range into {
+			into[i] = &(*row)[i]
+		}
+		return rows.Scan(into...)
+	})
+	if err != nil || len(rows) == 0 {
+		t.Fatalf("%s has %d rows, %v: want some", table.Name, len(rows), err)
+	}
+	return rows
+}
+
+// keysOf are the columns that identify a row.
+func keysOf(table *audit.Table) []string { return strings.Split(table.Order, ", ") }
+
+func rowIs(table *audit.Table, row []string) string {
+	var all []string
+	for _, key := range keysOf(table) {
+		for c, column := range table.Columns {
+			if column == key {
+				all = append(all, key+" = "+quote(row[c]))
+			}
+		}
+	}
+	return strings.Join(all, " AND ")
+}
+
+func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
+
+// isNumber and isTruth say what a column holds.
+func isNumber(column string) bool {
+	return slices.Contains(strings.Fields("seq changed origin_line step attempt started ended latency more response asked expires idx time"), column)
+}
+
+func isTruth(column string) bool { return column == "shadow" || column == "floor" }
+
+// flipped returns a value that differs from a column's value in one bit.
+func flipped(column, value string) string {
+	switch {
+	case isTruth(column):
+		return "NOT " + column
+	case isNumber(column):
+		return column + " + 1000000007"
+	case value == "":
+		return "'x'"
+	}
+	text := []byte(value)
+	text[len(text)/2] ^= 1
+	if text[len(text)/2] == 0 || text[len(text)/2] >= 0x80 {
+		text = append(text, 'x')
+	}
+	return quote(string(text))
+}
+
+// copyOf inserts a copy of a row with other keys.
+func copyOf(table *audit.Table, _ []string, where string) string {
+	var values []string
+	for _, column := range table.Columns {
+		switch column {
+		case "seq", "idx":
+			values = append(values, column+" + 1000000")
+		case "id":
+			values = append(values, "id || 'x'")
+		default:
+			values = append(values, column)
+		}
+	}
+	return "INSERT INTO " + table.Name + " (" + strings.Join(table.Columns, ", ") + ") SELECT " + strings.Join(values, ", ") + " FROM " + table.Name + " WHERE " + where
+}
+
+// swap exchanges the places of two rows.
+func swap(table *audit.Table, a, b []string) []string {
+	keys := keysOf(table)
+	last := keys[len(keys)-1]
+	value := func(row []string) (text string) {
+		for c, column := range table.Columns {
+			if column == last {
+				text = row[c]
+			}
+		}
+		return text
+	}
+	if table.Name == audit.Hooks.Name && a[0] != b[0] { // two lists: exchange the names
+		return []string{"UPDATE run_hooks SET list = " + quote(b[0]) + ", idx = 1000 WHERE " + rowIs(table, a)}
+	}
+	other := "'swapped'"
+	if isNumber(last) {
+		other = "-5"
+	}
+	update := "UPDATE " + table.Name + " SET " + last + " = "
+	free := append([]string(nil), a...)
+	for c, column := range table.Columns {
+		if column == last {
+			free[c] = strings.Trim(other, "'")
+		}
+	}
+	return []string{update + other + " WHERE " + rowIs(table, a), update + quote(value(a)) + " WHERE " + rowIs(table, b), update + quote(value(b)) + " WHERE " + rowIs(table, free)}
+}
+
+// Anchors asserts that a chain which was made anew does not have the anchors of before, and
+// that the removal of the last entries with their rows is found by an anchor.
+func (b *AuditBackend) Anchors(t *testing.T) {
+	s := b.Open(t, nil).(auditStore)
+	if _, err := s.AnchorAudit(t.Context()); !errors.Is(err, audit.ErrEmpty) {
+		t.Errorf("the anchor of an empty chain: %v, want ErrEmpty", err)
+	}
+	b.fill(t, s)
+	ctx, raw := t.Context(), b.Raw(t, s)
+	anchor, err := s.AnchorAudit(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	AppendRuns(t, s, Run("later", hook.Completed))
+	if v, err := s.VerifyAudit(ctx, []audit.Anchor{anchor}); err != nil || len(v.Problems) > 0 {
+		t.Fatalf("verify with an anchor: %+v, %v", v, err)
+	}
+	for _, wrong := range []audit.Anchor{{Seq: anchor.Seq, Hash: strings.Repeat("0", 64)}, {Seq: 1 << 40, Hash: anchor.Hash}} {
+		if v, err := s.VerifyAudit(ctx, []audit.Anchor{wrong}); err != nil || len(v.Problems) != 1 {
+			t.Errorf("verify with the wrong anchor %s: %+v, %v: want one problem", wrong, v, err)
+		}
+	}
+	// Somebody removes everything: nothing is left that could contradict it, but the anchor.
+	for _, table := range []string{"runs", "run_hooks", "approval_words", "approvals", "sessions", "audit_chain"} {
+		if _, err := raw.ExecContext(ctx, "DELETE FROM "+table); err != nil { //nolint:gosec // the names are those above
+			t.Fatal(err)
+		}
+	}
+	if v, err := s.VerifyAudit(ctx, []audit.Anchor{anchor}); err != nil || len(v.Problems) == 0 {
+		t.Errorf("verify of an emptied store with an anchor: %+v, %v: want a problem", v, err)
+	}
+}
+
+// Exports asserts that an export can be checked without the store, and that a changed export
+// is refused.
+func (b *AuditBackend) Exports(t *testing.T) {
+	s := b.Open(t, nil).(auditStore)
+	b.fill(t, s)
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger, _, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := audit.Export(t.Context(), s, &out, private); err != nil {
+		t.Fatal(err)
+	}
+	v, err := audit.VerifyExport(t.Context(), bytes.NewReader(out.Bytes()), public, nil)
+	if err != nil || len(v.Problems) > 0 || v.Runs < 4 || v.Approvals != 2 {
+		t.Errorf("the export: %+v, %v", v, err)
+	}
+	if strings.Contains(out.String(), "it deletes") || strings.Contains(out.String(), "git *") {
+		t.Error("the export has texts that can quote the conversation")
+	}
+	if _, err := audit.VerifyExport(t.Context(), bytes.NewReader(out.Bytes()), stranger, nil); !errors.Is(err, audit.ErrSignature) {
+		t.Errorf("with another key: %v, want ErrSignature", err)
+	}
+	for _, at := range []int{10, out.Len() / 2, out.Len() - 10} {
+		changed := bytes.Clone(out.Bytes())
+		changed[at] ^= 1
+		if _, err := audit.VerifyExport(t.Context(), bytes.NewReader(changed), public, nil); err == nil {
+			t.Errorf("an export with another byte at %d of %d is accepted", at, out.Len())
+		}
+	}
+	if _, err := audit.VerifyExport(t.Context(), bytes.NewReader(out.Bytes()[:out.Len()/2]), public, nil); err == nil {
+		t.Error("half an export is accepted")
+	}
+}

@@ -1,0 +1,50 @@
+package sqlite_test
+
+import (
+	"context"
+	"database/sql"
+	"testing"
+
+	"github.com/belay-run/belay/audit"
+	"github.com/belay-run/belay/store/internal/chain"
+	"github.com/belay-run/belay/store/internal/sqltest"
+	"github.com/belay-run/belay/store/sqlite"
+)
+
+var auditBackend = &sqltest.AuditBackend{
+	Backend: backend,
+	Raw: func(t testing.TB, s sqltest.Store) *sql.DB {
+		tampered.Store(s, true)
+		db, err := sql.Open("sqlite", s.(*sqlite.Store).Path())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		return db
+	},
+	Verify: func(ctx context.Context, tx *sql.Tx) (*audit.Verification, error) { return chain.Verify(ctx, tx, nil) },
+}
+
+// Every change of a row that the chain covers is found.
+//
+// SPEC O-03
+func TestAudit(t *testing.T) {
+	t.Parallel()
+	auditBackend.Audit(t)
+}
+
+// An anchor finds a chain that was made anew.
+//
+// SPEC O-03
+func TestAuditAnchors(t *testing.T) {
+	t.Parallel()
+	auditBackend.Anchors(t)
+}
+
+// A signed export can be checked without the store.
+//
+// SPEC O-03
+func TestAuditExport(t *testing.T) {
+	t.Parallel()
+	auditBackend.Exports(t)
+}

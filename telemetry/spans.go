@@ -1,0 +1,250 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/tracecontext"
+)
+
+// begin begins the span of a turn or of a job.
+func (t *Telemetry) begin(ctx context.Context, s *belay.Span) *place {
+	p := &place{Context: ctx, here: time.Now(), wants: true}
+	p.id = tracecontext.IDOf(s.Scope.Session, s.Scope.Turn)
+	if s.Kind == belay.SpanJob {
+		t.beginJob(p, s)
+		return p
+	}
+	caller := trace.SpanContextFromContext(ctx)
+	name := "invoke_agent " + s.Name
+	if above := placeOf(ctx); above != nil && s.Run != "" { // a subagent
+		p.attrs = turnAttrs(s)
+		t.start(p, name, trace.WithTimestamp(s.Began))
+		return p
+	}
+	opts := []trace.SpanStartOption{trace.WithNewRoot(), trace.WithTimestamp(s.Began)}
+	if caller.IsValid() {
+		opts = append(opts, trace.WithLinks(trace.Link{SpanContext: caller, Attributes: []attribute.KeyValue{attribute.String("belay.link", "caller")}}))
+	}
+	t.start(p, name, opts...)
+	if p.wants { // another id generator: the spans have the trace in common, but the id of this one is random
+		t.startUnder(p, name, opts[1:]...)
+	}
+	if p.recording() {
+		p.attrs = turnAttrs(s)
+		if caller.IsValid() {
+			trace.SpanFromContext(ctx).AddLink(trace.Link{SpanContext: p.span.SpanContext(), Attributes: []attribute.KeyValue{attribute.String("belay.link", "turn")}})
+		}
+	}
+	return p
+}
+
+// turnAttrs returns the attributes of all spans of a turn.
+func turnAttrs(s *belay.Span) []attribute.KeyValue {
+	return []attribute.KeyValue{conversationID.String(s.Scope.Session), turnID.String(s.Scope.Turn)}
+}
+
+// start makes the span of a place.
+func (t *Telemetry) start(p *place, name string, opts ...trace.SpanStartOption) {
+	p.ctx, p.span = t.tracer.Start(p, name, opts...)
+}
+
+// startUnder makes the span again, below the span of the turn, which need not exist in this
+// process. It keeps the decision of the sampler about the first span, which is dropped.
+func (t *Telemetry) startUnder(p *place, name string, opts ...trace.SpanStartOption) {
+	p.wants = false
+	if !p.recording() {
+		return
+	}
+	turn := trace.NewSpanContext(trace.SpanContextConfig{
+		TraceID: trace.TraceID(p.id[:16]), SpanID: trace.SpanID(p.id[16:24]), TraceFlags: p.span.SpanContext().TraceFlags(), Remote: true,
+	})
+	p.ctx, p.span = t.tracer.Start(trace.ContextWithRemoteSpanContext(p, turn), name, opts...)
+}
+
+// beginJob begins the span of an attempt of a job, below the span of its turn. The turn may
+// have ended long ago.
+func (t *Telemetry) beginJob(p *place, s *belay.Span) {
+	name := "job " + s.Job.Subscription
+	if s.Job.Handler != "" {
+		name = "job " + s.Job.Handler
+	}
+	t.start(p, name, trace.WithNewRoot())
+	t.startUnder(p, name, trace.WithSpanKind(trace.SpanKindConsumer), trace.WithTimestamp(s.Began))
+	if p.recording() {
+		p.attrs = turnAttrs(s)
+		p.span.SetAttributes(p.attrs...)
+		p.span.SetAttributes(jobID.String(s.Job.ID), jobKey.String(s.Job.Key), attemptNumber.Int(s.Job.Attempt), phaseName.String(s.Job.Phase))
+	}
+}
+
+// inside begins a span inside a turn.
+func (t *Telemetry) inside(ctx context.Context, above *place, s *belay.Span) context.Context {
+	switch s.Kind {
+	case belay.SpanStep:
+		step := strconv.Itoa(s.Scope.Step)
+		p := &place{Context: ctx, wants: true, id: tracecontext.IDOf(s.Scope.Session, s.Scope.Turn, "step", step)}
+		p.attrs = append(append(make([]attribute.KeyValue, 0, 3), above.attrs[:2]...), stepNumber.Int(s.Scope.Step))
+		t.start(p, "step "+step, since(s)...)
+		p.wants = false
+		return p.ctx
+	case belay.SpanTool:
+		p := &place{Context: ctx, wants: true, id: tracecontext.IDOf(s.Scope.Session, s.Scope.Turn, "call", s.Call.ID), attrs: above.attrs}
+		t.start(p, "execute_tool "+s.Name, since(s)...)
+		p.wants = false
+		return p.ctx
+	case belay.SpanModel:
+		ctx, _ = t.tracer.Start(ctx, "chat "+s.Name, toModel...)
+		return ctx
+	default:
+		return ctx
+	}
+}
+
+// toModel are the options of all requests to models.
+var toModel = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindClient)}
+
+// since returns the time at which a span began, if it began earlier. The SDK takes the time of
+// all others by itself, which needs no allocation.
+func since(s *belay.Span) []trace.SpanStartOption {
+	if s.Resumed {
+		return []trace.SpanStartOption{trace.WithTimestamp(s.Began)}
+	}
+	return nil
+}
+
+// end ends a span. If another process will end it, the span is dropped here. What was inside
+// is exported, and the process that ends the span gives it the same id.
+func (t *Telemetry) end(ctx context.Context, p *place, s *belay.Span) {
+	switch s.Kind {
+	case belay.SpanTurn:
+		if s.Suspended || s.Resumed {
+			t.partOfTurn(p, s)
+		}
+		if s.Suspended {
+			return
+		}
+		p.span.SetAttributes(t.turnAttributes(p, s)...)
+		finish(p.span, turnFault(s))
+	case belay.SpanStep:
+		if !s.Suspended {
+			p.span.SetAttributes(p.attrs...)
+			finish(p.span, faultOf(s.Err))
+		}
+	case belay.SpanTool:
+		if !s.Suspended {
+			p.span.SetAttributes(t.toolAttributes(p, s)...)
+			finish(p.span, resultFault(s.Result))
+		}
+	case belay.SpanModel:
+		span := trace.SpanFromContext(ctx)
+		span.SetAttributes(t.modelAttributes(p, s)...)
+		finish(span, faultOf(s.Err))
+	case belay.SpanCommit:
+		if !t.leavesOut(s) {
+			t.over(p, "commit", s, p.attrs, faultOf(s.Err))
+		}
+	case belay.SpanHook:
+		if !t.leavesOut(s) {
+			t.over(p, "hook "+s.HookRun.Subscription, s, runAttributes(p, s.HookRun), string(s.HookRun.Class))
+		}
+	case belay.SpanApproval:
+		t.over(p, "approval "+s.Name, s, approvalAttributes(p, s), "")
+	case belay.SpanJob:
+		p.span.SetAttributes(runID.String(s.HookRun.ID), hookState.String(s.HookRun.State.String()))
+		finish(p.span, string(s.HookRun.Class))
+	}
+}
+
+// quick is how long a hook run or a commit may take that has no span.
+const quick = time.Millisecond
+
+// leavesOut reports whether a hook run or a commit gets no span: see Options.Quick. In a turn
+// whose tools and models are fast, these spans would cost more than everything else.
+func (t *Telemetry) leavesOut(s *belay.Span) bool {
+	if t.opts.Quick || s.Err != nil || s.Ended.Sub(s.Began) >= quick {
+		return false
+	}
+	r := s.HookRun
+	return r == nil || r.State == hook.Completed && r.Severity == hook.SeverityPass && r.Attempt == 0 && r.Job == "" && len(r.Contributed) == 0
+}
+
+// over makes a span of something that is over and had nothing inside.
+func (t *Telemetry) over(p *place, name string, s *belay.Span, attrs []attribute.KeyValue, fault string) {
+	_, span := t.tracer.Start(p.ctx, name, trace.WithTimestamp(s.Began), trace.WithAttributes(attrs...))
+	finish(span, fault, trace.WithTimestamp(s.Ended))
+}
+
+// partOfTurn makes a span for the part of a turn that ran in this process.
+func (t *Telemetry) partOfTurn(p *place, s *belay.Span) {
+	attrs := append(slices.Clone(p.attrs[:2]), resumed.Bool(s.Resumed), endReason.String(string(s.Turn.Reason)))
+	_, span := t.tracer.Start(p.ctx, "run", trace.WithTimestamp(p.here), trace.WithAttributes(attrs...))
+	finish(span, "")
+}
+
+// finish ends a span, now if opts has no time. fault is the type of the error, or "".
+func finish(span trace.Span, fault string, opts ...trace.SpanEndOption) {
+	if fault != "" {
+		span.SetStatus(codes.Error, fault)
+		span.SetAttributes(errorType.String(fault))
+	}
+	span.End(opts...)
+}
+
+// faultOf returns the type of an error. It never has the error's message, which may have
+// content.
+func faultOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	switch failure := (*belay.ModelError)(nil); {
+	case errors.As(err, &failure):
+		return "model." + string(failure.Kind)
+	case errors.Is(err, context.Canceled):
+		return "canceled"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "timeout"
+	case errors.Is(err, belay.ErrFenced), errors.Is(err, belay.ErrHeld), errors.Is(err, belay.ErrConflict):
+		return "store.lost"
+	default:
+		return "_OTHER"
+	}
+}
+
+func turnFault(s *belay.Span) string {
+	if s.Turn.Reason != belay.EndError {
+		return ""
+	}
+	if fault := faultOf(s.Err); fault != "" {
+		return fault
+	}
+	return "_OTHER"
+}
+
+func resultFault(r *belay.Result) string {
+	if r == nil || !r.IsError {
+		return ""
+	}
+	if r.Class == "" {
+		return "_OTHER"
+	}
+	return string(r.Class)
+}
+
+// pageOf returns the address of the page of a turn in the console, or "".
+func (t *Telemetry) pageOf(scope hook.Scope) string {
+	if t.opts.URL == "" {
+		return ""
+	}
+	return t.opts.URL + "/sessions/" + url.PathEscape(scope.Session) + "?turn=" + url.QueryEscape(scope.Turn)
+}

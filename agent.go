@@ -182,6 +182,7 @@ func (a *Agent) makeRuntime() error {
 	if opts.Logger == nil {
 		opts.Logger = a.opts.Logger
 	}
+	opts.WrapJob = a.wrapJob(opts.WrapJob)
 	runtime, err := hook.NewRuntime(Phases(), &opts)
 	a.hooks = runtime
 	return err

@@ -52,6 +52,7 @@ type composition struct {
 	narrowed   ownTools
 	scopeLines []string
 	steppers   []stepper
+	spanners   []SpanExtension
 }
 
 // newComposition makes the composition of an agent without extensions.
@@ -195,6 +196,9 @@ func (c *composition) assemble() *composition {
 		}
 		if st, ok := x.Extension.(StepToolExtension); ok {
 			c.steppers = append(c.steppers, stepper{st, x.name})
+		}
+		if s, ok := x.Extension.(SpanExtension); ok {
+			c.spanners = append(c.spanners, s)
 		}
 	}
 	for _, kind := range kinds {

@@ -31,6 +31,7 @@ const (
 	EventHookOutput        EventKind = "hook_output"    // output of a hook; the user should see it
 	EventHookFailed        EventKind = "hook_failed"    // a hook failed; the event has its error output
 	EventTurnContinued     EventKind = "turn_continued" // a hook of turn.stop made the turn continue
+	EventSteered           EventKind = "turn_steered"   // a message of Session.Steer is part of the turn now
 	EventError             EventKind = "error"
 	EventTurnEnd           EventKind = "turn_end"
 )
@@ -79,8 +80,8 @@ type Event struct {
 	Call *CallPart `json:"call,omitempty"`
 	// Result is the result of the call. Only tool_use_result has it.
 	Result *Result `json:"result,omitempty"`
-	// Message is the stored response of a model_response, or the summary of a
-	// compaction_end. For a turn_start that comes from the store, it is the user's message.
+	// Message is the stored response of a model_response, the message of a turn_steered, or
+	// the summary of a compaction_end. For a turn_start that comes from the store, it is the user's message.
 	Message *Message `json:"message,omitempty"`
 	// Usage is the usage of the step. Only token_consumption has it.
 	Usage *Usage `json:"usage,omitempty"`

@@ -127,6 +127,15 @@ type CloseExtension interface {
 	Close(ctx context.Context) error
 }
 
+// ForgetExtension is an extension that keeps something about sessions outside the store.
+type ForgetExtension interface {
+	Extension
+	// ForgetSession removes everything about a session and the sessions of its subagents.
+	// [Agent.DeleteSession] calls it after the session was removed from the store. It
+	// returns nil if there is nothing.
+	ForgetSession(ctx context.Context, session string) error
+}
+
 // Planner makes the preflight plan of a turn. Without a planner the plan is the user's
 // text.
 type Planner interface {

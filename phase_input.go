@@ -129,10 +129,11 @@ func (r rawJSON) decode(into any) error {
 	if r == "" || r == "null" {
 		return errors.New("the call has no input")
 	}
-	if err := strictjson.CheckKeys([]byte(r)); err != nil {
+	text := []byte(r)
+	if err := strictjson.CheckKeys(text); err != nil {
 		return fmt.Errorf("input: %w", err)
 	}
-	if err := json.Unmarshal([]byte(r), into); err != nil {
+	if err := json.Unmarshal(text, into); err != nil {
 		return fmt.Errorf("input: %w", err)
 	}
 	return nil

@@ -119,6 +119,8 @@ type StopAttempt struct{ input[stopAttempt] }
 type stopAttempt struct {
 	Text          string `json:"text" jsonschema:"the model's last text"`
 	Continuations int    `json:"continuations" jsonschema:"how often this turn was made to continue"`
+	Subagent      string `json:"subagent,omitempty" jsonschema:"the subagent's name, if this is a turn of a subagent"`
+	Run           string `json:"run,omitempty" jsonschema:"the child run's id, if this is a turn of a subagent"`
 	soFar
 }
 
@@ -127,6 +129,12 @@ func (s StopAttempt) Text() string { return s.data().Text }
 
 // Continuations is how many times hooks have made this turn continue.
 func (s StopAttempt) Continuations() int { return s.data().Continuations }
+
+// Subagent is the subagent's name. It is empty in a turn of the main agent.
+func (s StopAttempt) Subagent() string { return s.data().Subagent }
+
+// Run is the child run's id. It is empty in a turn of the main agent.
+func (s StopAttempt) Run() string { return s.data().Run }
 
 // stopDecision is the decision of a StopVerdict.
 type stopDecision string

@@ -29,6 +29,9 @@ type QueuedTurn struct {
 	Time  time.Time `json:"time"`
 	// Key is for messages that a client may send twice: see [KeyStore]. Defaults to none.
 	Key SubmitKey `json:"-"`
+	// Follows is the number of the message after which the turn must begin: see [KeyStore].
+	// Defaults to 0: the turn begins after all that is in the session and in its queue.
+	Follows int64 `json:"-"`
 }
 
 // SubmitKey identifies a request that submits a turn. A client that does not know whether its
@@ -63,6 +66,9 @@ func (e *SubmittedError) Error() string {
 // session until the session is deleted.
 //
 // Submit returns a [*SubmittedError], and stores nothing, if [QueuedTurn.Key] was used before.
+// If [QueuedTurn.Follows] is set, Submit returns ErrConflict, and stores nothing, unless the
+// session's last message has that number, no turn of the session is open, and none is queued.
+// So of two turns that continue the same conversation, only one is stored.
 type KeyStore interface {
 	TurnStore
 	// Submitted returns the turn that was submitted with a key. It returns ErrNotFound if there
@@ -125,7 +131,8 @@ type TurnStore interface {
 	Changes(ctx context.Context, session string) iter.Seq2[SessionInfo, error]
 }
 
-// RequeueStore is a TurnStore that can queue an open turn, and pass on requests to abort one.
+// RequeueStore is a TurnStore that can queue an open turn, pass on requests to abort one, and
+// withdraw a queued turn.
 type RequeueStore interface {
 	TurnStore
 	// Requeue makes the open turn of a session due, so that a worker resumes it. Unlike
@@ -136,6 +143,9 @@ type RequeueStore interface {
 	Requeue(ctx context.Context, turn DueTurn) error
 	// Aborts returns the turns that were claimed with this store and should be aborted.
 	Aborts(ctx context.Context) ([]DueTurn, error)
+	// Withdraw removes a queued turn that has not begun. It returns ErrNotFound if the queue of
+	// the session does not have the turn.
+	Withdraw(ctx context.Context, session, turn string) error
 }
 
 // Never is a time for Settle: the turn is due only after Wake.

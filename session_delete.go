@@ -9,8 +9,8 @@ import (
 )
 
 // DeleteSession removes a session and the sessions of its subagents. It removes everything
-// that [ManageStore.Delete] removes, and the files of long results in Options.SpillDir. It
-// does not remove memories: see package memory. If this agent has the session open and
+// that [ManageStore.Delete] removes, the files of long results in Options.SpillDir, and what
+// each [ForgetExtension] keeps. It does not remove memories: see package memory. If this agent has the session open and
 // idle, DeleteSession closes the session first.
 //
 // The error is ErrBusy if this agent is running a turn of the session, ErrHeld if another
@@ -26,6 +26,15 @@ func (a *Agent) DeleteSession(ctx context.Context, id string) error {
 	err := store.Delete(ctx, id)
 	if err != nil && !errors.Is(err, ErrNotFound) { // an earlier attempt may have left files
 		return err
+	}
+	for _, x := range a.composed.Load().extensions {
+		f, ok := x.Extension.(ForgetExtension)
+		if !ok {
+			continue
+		}
+		if left := f.ForgetSession(ctx, id); left != nil {
+			err = errors.Join(err, fmt.Errorf("delete session %q: the session was removed from the store, but not all that extension %s keeps: %w", id, f.Name(), left))
+		}
 	}
 	a.mu.Lock()
 	dir := a.opts.SpillDir

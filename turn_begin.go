@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/childturn"
 )
 
 // errLeft is the cancel cause of a turn whose caller left the stream.
@@ -19,6 +20,10 @@ func (s *Session) take(ctx context.Context, how func(*turn) EndReason) (*Turn, e
 	t, err := s.newTurn(ctx)
 	if err != nil {
 		return notBegun(err), err
+	}
+	if t.lineage != nil && childturn.IsDirect(ctx) {
+		t.lineage.direct.Store(true)
+		t.outbox.parent = t.lineage
 	}
 	t.run(how)
 	return t.end.result, t.end.result.err
@@ -70,7 +75,7 @@ func (s *Session) newTurn(ctx context.Context) (*turn, error) {
 	}
 	t := &turn{
 		agent: s.agent, session: s, model: s.agent.model, lineage: lineageOf(ctx),
-		scope:   s.scope(),
+		scope: s.scope(), room: turnRooms.Get().(*turnRoom),
 		request: turnRequest{tools: s.agent.tools.Load()}, write: turnWrite{clean: true},
 	}
 	t.state = &t.own
@@ -96,6 +101,7 @@ func (t *turn) run(how func(*turn) EndReason) {
 	defer t.recoverPanic(t.finish)
 	t.snap = t.agent.hooks.Snapshot()
 	t.finish(t.open(how))
+	t.freeRoom()
 }
 
 // recoverPanic must be called with defer. If the turn panicked or called runtime.Goexit,
@@ -182,6 +188,7 @@ func (t *turn) useState(state *TurnState) {
 	}
 	t.state = state
 	t.enterStep(state.Step)
+	t.followTurn(state)
 	if t.queue.begun != nil {
 		t.queue.begun(state.ID)
 	}
@@ -189,7 +196,8 @@ func (t *turn) useState(state *TurnState) {
 
 // enterStep makes step the current step of the turn.
 func (t *turn) enterStep(step int) {
-	t.scope = &hook.Scope{Session: t.session.id, Turn: t.state.ID, Step: step, Agent: t.agent.opts.Name}
+	t.scope = t.newScope()
+	*t.scope = hook.Scope{Session: t.session.id, Turn: t.state.ID, Step: step, Agent: t.agent.opts.Name}
 }
 
 // validParts returns an error for parts that a user message cannot have.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/childturn"
 )
 
 // lineage connects a child turn with its parent.
@@ -33,6 +34,11 @@ type lineage struct {
 	counted atomic.Bool
 	// over says that the child's end was reported. Later events are dropped.
 	over atomic.Bool
+	// controls are those of the parent's call.
+	controls *Controls
+	// direct says that the child's turn sends its events to the parent itself: see package
+	// childturn.
+	direct atomic.Bool
 }
 
 type lineageKey struct{}
@@ -90,7 +96,7 @@ func (c *Controls) descend(child *Child) (*lineage, error) {
 	t := c.turn
 	l := &lineage{
 		parent: t, run: cmp.Or(child.Run, "run-"+strings.ToLower(rand.Text()[:12])), name: child.Name, depth: 1, isolated: child.Isolated,
-		turn: t.state.Usage, session: t.session.state.Usage,
+		turn: t.state.Usage, session: t.session.state.Usage, controls: c,
 	}
 	if l.grace = t.agent.opts.Limits.Grace; t.lineage != nil {
 		l.grace = min(l.grace, t.lineage.grace)
@@ -124,7 +130,8 @@ func (c *Controls) attend(ctx context.Context, l *lineage, child *Child, take fu
 		return nil, &ChildError{Name: child.Name, Status: ChildDenied, Message: fmt.Sprintf("denied by %q: %s", by, cmp.Or(why, "no reason was given"))}
 	}
 	run := &childRun{controls: c, lineage: l, ends: child.Ends, err: errors.New("the subagent's run called runtime.Goexit"), done: make(chan struct{})}
-	go run.main(context.WithValue(context.WithValue(ctx, lineageKey{}, l), callKey{}, (*Invocation)(nil)), take) // if the child ignores an abort, attend stops waiting for this goroutine
+	within := childturn.In(childturn.Streamed(ctx), childturn.Run{Name: child.Name, ID: l.run, Session: l.main().scope.Session})
+	go run.main(context.WithValue(context.WithValue(within, lineageKey{}, l), callKey{}, (*Invocation)(nil)), take) // if the child ignores an abort, attend stops waiting for this goroutine
 	select {
 	case <-run.done:
 		return run.outcome(ctx)
@@ -272,10 +279,18 @@ func (r *childRun) observe(e *Event) {
 	if e.Run == l.run && e.Kind == EventTextDelta {
 		r.text.WriteString(e.Text)
 	}
-	if r.controls.enter("subagent") != nil {
+	if e.Kind != EventTurnEnd || !l.direct.Load() {
+		l.forward(e)
+	}
+}
+
+// forward sends an event of the child to the parent's stream, unless the parent's call is
+// over.
+func (l *lineage) forward(e *Event) {
+	if l.controls.enter("subagent") != nil {
 		return
 	}
-	defer r.controls.leave()
+	defer l.controls.leave()
 	if !l.over.Load() {
 		l.parent.forward(e)
 	}
@@ -384,6 +399,15 @@ func (t *turn) floors() []Authorizer {
 		}
 	}
 	return all
+}
+
+// main returns the turn of the main agent.
+func (l *lineage) main() *turn {
+	at := l.parent
+	for at.lineage != nil {
+		at = at.lineage.parent
+	}
+	return at
 }
 
 func (l *lineage) above() *turn {

@@ -9,26 +9,24 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// turnWrite is the next commit of a turn. All commits of the turn use the same memory.
+// turnWrite says what the commits of a turn have stored.
 type turnWrite struct {
-	commit  Commit
-	carried [3]*Message // room for the messages of a commit
-	clean   bool        // nothing is waiting to be stored
-	usage   Usage       // the turn's usage at the last commit
+	clean bool  // nothing is waiting to be stored
+	usage Usage // the turn's usage at the last commit
 }
 
 // commit stores messages, calls and approvals, and the records of hook runs so far. If it
 // fails, the messages do not become part of the session.
 func (t *turn) commit(messages []*Message, calls []CallRecord, approvals []Approval) error {
-	t.write.commit = Commit{Messages: messages, Calls: calls, Approvals: approvals}
+	t.room.commit = Commit{Messages: messages, Calls: calls, Approvals: approvals}
 	return t.store()
 }
 
-// store fills in the other fields of t.write.commit and stores the commit. If the commit
+// store fills in the other fields of t.room.commit and stores the commit. If the commit
 // has no state, it stores the state of the session.
 func (t *turn) store() (err error) {
 	s := t.session
-	c := &t.write.commit // the store does not keep c after Commit
+	c := &t.room.commit // the store does not keep c after Commit
 	messages := c.Messages
 	now := time.Now()
 	for i, m := range messages {
@@ -59,7 +57,7 @@ func (t *turn) store() (err error) {
 	if t.wasHandedOver() {
 		return fmt.Errorf("session %q: %w", s.id, ErrHandedOver)
 	}
-	if err := t.agent.store.Commit(t.base, c); err != nil {
+	if err := t.keepCommit(c); err != nil {
 		return fmt.Errorf("session %q: store: %w", s.id, err)
 	}
 	stored, t.write.usage = true, t.state.Usage
@@ -129,14 +127,24 @@ func (a *Agent) addUnstored(session string, state *TurnState) {
 // emitRuns emits an event for each hook run that the user may see. If the turn's commits do
 // not store the runs, emitRuns first writes the runs so far to the journal.
 func (t *turn) emitRuns(runs []hook.Run) error {
-	if !t.hasAudience() {
+	followed := t.spans.followers != nil
+	if !followed && !t.hasAudience() {
 		return nil
 	}
 	if !t.agent.riding {
-		runs = t.snap.Take()
-		if err := t.snap.Record(t.base, runs); err != nil {
+		var err error
+		if t.skipsRuns() {
+			runs, err = nil, t.snap.Flush(t.base)
+		} else {
+			runs = t.snap.Take()
+			err = t.snap.Record(t.base, runs)
+		}
+		if err != nil {
 			return fmt.Errorf("session %q: %w", t.session.id, err)
 		}
+	}
+	if followed {
+		t.reportRuns(runs)
 	}
 	for i := range runs {
 		if runs[i].Visibility == hook.VisibleToUser {
@@ -150,7 +158,7 @@ func (t *turn) emitRuns(runs []hook.Run) error {
 // were sent with its request.
 func (t *turn) commitUnjudged(response, delivered *Message) error {
 	t.state.Unjudged = true
-	messages := t.write.carried[:0]
+	messages := t.room.carried[:0]
 	if delivered != nil {
 		messages = append(messages, delivered)
 	}
@@ -162,7 +170,7 @@ func (t *turn) commitUnjudged(response, delivered *Message) error {
 // will run now is stored as started. If the call must first wait for a person or for a
 // slow hook of model.post, it is not stored as started yet.
 func (t *turn) commitResponse(delivered *Message, b *batch) error {
-	messages := t.write.carried[:0]
+	messages := t.room.carried[:0]
 	if delivered != nil {
 		messages = append(messages, delivered)
 	}
@@ -176,6 +184,6 @@ func (t *turn) commitResponse(delivered *Message, b *batch) error {
 	if b.settled() {
 		messages = append(messages, b.results())
 	}
-	t.write.commit = Commit{Messages: messages, Calls: calls, Approvals: b.approvals(), Amended: b.amended}
+	t.room.commit = Commit{Messages: messages, Calls: calls, Approvals: b.approvals(), Amended: b.amended}
 	return t.store()
 }

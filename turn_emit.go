@@ -9,6 +9,7 @@ import (
 type turnOutbox struct {
 	stream chan Event    // nil if the caller does not read events
 	left   chan struct{} // closed when the caller has stopped reading
+	parent *lineage      // gets the events of a child turn without a stream; nil for other turns
 	mu     sync.Mutex    // held while an event is sent, so that events arrive in order
 	held   heldEvents
 	silent bool // emit does nothing
@@ -52,6 +53,10 @@ func (t *turn) forward(e *Event) {
 		case <-t.outbox.left:
 		}
 	}
+	if t.outbox.parent != nil {
+		copied := *e // the parent's stream has its own numbers
+		t.outbox.parent.forward(&copied)
+	}
 	for _, w := range full { // last, so that only the turn itself waits for them
 		t.deliver(w, e)
 	}
@@ -70,5 +75,8 @@ func (t *turn) watchedByParent() bool {
 
 // hasAudience reports whether anybody gets the events of the turn.
 func (t *turn) hasAudience() bool {
-	return !t.outbox.silent && (t.outbox.stream != nil || t.agent.events.count.Load() > 0)
+	if t.outbox.silent {
+		return false
+	}
+	return t.outbox.stream != nil || t.agent.events.count.Load() > 0 || t.outbox.parent != nil && t.outbox.parent.parent.hasAudience()
 }

@@ -132,7 +132,7 @@ func (t *turn) fireEndPhases(end EndReason) {
 func (t *turn) report(end EndReason) {
 	t.session.wait.Store(nil) // free the memory: the session may stay idle
 	if t.snap != nil {
-		if err := t.snap.Release(t.base); err != nil {
+		if err := errors.Join(t.reportLastRuns(), t.snap.Release(t.base)); err != nil {
 			t.end.err = errors.Join(t.end.err, err)
 			end = EndError
 		}
@@ -151,6 +151,7 @@ func (t *turn) report(end EndReason) {
 		result.Why = fmt.Sprint(t.end.err)
 	}
 	t.end.result = result
+	t.endTurnSpan(result)
 	t.emitHeld()
 	if t.quiet || errors.Is(t.end.err, ErrNoTurn) { // no turn was run
 		return

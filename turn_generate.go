@@ -30,7 +30,7 @@ func (c *Controls) Generate(ctx context.Context, req Request) (*Response, error)
 	if why != "" {
 		return nil, fmt.Errorf("generate: %s", why)
 	}
-	quiet := turn{agent: t.agent, session: t.session, scope: t.scope, ctx: ctx, base: t.base, outbox: turnOutbox{silent: true}}
+	quiet := turn{agent: t.agent, session: t.session, scope: t.scope, ctx: ctx, base: t.base, outbox: turnOutbox{silent: true}, spans: turnSpans{followers: t.spans.followers}}
 	response, err := quiet.stream(model, &exchange{Request: req})
 	if response != nil {
 		t.wishes.count("", response.Usage)

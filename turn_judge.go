@@ -68,6 +68,7 @@ type call struct {
 	ran      bool          // this process has started the call; only the turn's goroutine uses this field
 	stored   bool          // the response is stored
 	told     bool          // the event of the result was sent
+	followed bool          // the call has a span in this process
 	halted   bool
 	failure  error  // the failure of a hook of tool.post that fails closed
 	by, why  string // who refused the call, and why

@@ -32,6 +32,7 @@ type turn struct {
 
 	request turnRequest
 	outbox  turnOutbox
+	spans   turnSpans
 	write   turnWrite
 	queue   turnQueue
 	end     turnEnd
@@ -42,10 +43,12 @@ type turn struct {
 	diagnostics []hook.Diagnostic
 	text        string // the model's last text
 	recent      []fingerprint
-	room        turnRoom
+	room        *turnRoom
+	scopes      []hook.Scope // not used yet: see newScope
 	waits       []Question
-	askedBelow  []string // the ids of calls whose subagents wait for something
-	wanted      *wanted  // describes the structured output that the turn must give; nil for none
+	steered     []*steered // messages of Session.Steer that are not stored yet
+	askedBelow  []string   // the ids of calls whose subagents wait for something
+	wanted      *wanted    // describes the structured output that the turn must give; nil for none
 }
 
 // user runs the turn of a user message.
@@ -103,6 +106,7 @@ func (t *turn) hasExpired() bool {
 
 // steps runs steps until the turn is over.
 func (t *turn) steps() EndReason {
+	defer t.endSteering()
 	for {
 		if end := t.step(); end != "" {
 			return end
@@ -118,6 +122,20 @@ func (t *turn) step() EndReason {
 	}
 	t.state.Step++
 	t.enterStep(t.state.Step)
+	if t.spans.followers != nil {
+		return t.inStep(&Span{Kind: SpanStep}, (*turn).takeStep)
+	}
+	return t.takeStep()
+}
+
+// takeStep is the part of a step inside its span.
+func (t *turn) takeStep() EndReason {
+	if end := t.takeSteered(); end != "" {
+		return end
+	}
+	if err := t.commitSteered(); err != nil {
+		return t.fail(err)
+	}
 	t.applyWishes()
 	t.refresh()
 	if err := t.compactIfAsked(); err != nil {
@@ -229,10 +247,15 @@ func (t *turn) askStop() EndReason {
 	if t.askForMissing() {
 		return ""
 	}
+	if end := t.takeSteered(); end != "" || len(t.steered) > 0 {
+		return end
+	}
 	if TurnStop.Active(t.snap) && t.state.Continuations < t.agent.opts.Limits.Continuations {
-		outcome, err := fire(t.ctx, t, TurnStop, StopAttempt{newInput(t.scope, stopAttempt{
-			Text: t.text, Continuations: t.state.Continuations, soFar: t.soFar(),
-		})})
+		attempt := stopAttempt{Text: t.text, Continuations: t.state.Continuations, soFar: t.soFar()}
+		if l := t.lineage; l != nil {
+			attempt.Subagent, attempt.Run = l.name, l.run
+		}
+		outcome, err := fire(t.ctx, t, TurnStop, StopAttempt{newInput(t.scope, attempt)})
 		t.keepAside(outcome.Output.Aside, outcome.Diagnostics)
 		if err == nil && outcome.Output.Decision == stopContinue {
 			t.continueTurn(outcome.By, outcome.Output.Reason)

@@ -302,7 +302,8 @@ func (said *submitted) messages(messages []*Message, context []ContextEntry) []*
 		user.Parts = append(user.Parts, Text("(no text)"))
 	}
 	if said.text != said.typed {
-		user.PreModifiedText = &said.typed
+		typed := said.typed // the message must not point into the room of the turn
+		user.PreModifiedText = &typed
 	}
 	user.Queued = said.queued
 	messages = append(messages, user)
@@ -315,7 +316,7 @@ func (said *submitted) messages(messages []*Message, context []ContextEntry) []*
 // commitPrompt stores the user message. From then on, every process that uses the store can
 // resume the turn.
 func (t *turn) commitPrompt(said *submitted) EndReason {
-	if err := t.commit(said.messages(t.write.carried[:0], t.state.Context), nil, nil); err != nil {
+	if err := t.commit(said.messages(t.room.carried[:0], t.state.Context), nil, nil); err != nil {
 		return t.fail(err)
 	}
 	return ""
@@ -335,7 +336,7 @@ func (t *turn) answerInPlace(said *submitted) EndReason {
 	}
 	t.spend(said.reply.Usage)
 	t.markEnd(end)
-	if err := t.commit(append(said.messages(t.write.carried[:0], t.state.Context), replies...), nil, nil); err != nil {
+	if err := t.commit(append(said.messages(t.room.carried[:0], t.state.Context), replies...), nil, nil); err != nil {
 		return t.fail(err)
 	}
 	for i, reply := range replies {

@@ -112,6 +112,7 @@ func (t *turn) attempt(number int) (response, delivered *Message, err error) {
 	messages, delivered := t.withReminders(d)
 	req := &exchange{Request: Request{System: t.request.system, Tools: t.request.tools.declared, MaxTokens: t.agent.opts.MaxTokens, Messages: messages, Settings: t.settings()}}
 	t.shapeAnswer(&req.Request)
+	req.attempt = number
 	answer, err := t.stream(t.model, req)
 	if err != nil {
 		if answer != nil { // the response costs money even if it is unusable

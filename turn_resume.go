@@ -34,22 +34,35 @@ func (t *turn) resume() EndReason {
 	t.session.told = "" // the end phases must fire again when the turn ends
 	t.request.system = t.agent.compile(open.Sections).text
 	t.emit(Event{Kind: EventTurnStart, Text: open.Text})
+	if end := t.resumeOpenStep(); end != "" {
+		return end
+	}
+	return t.steps()
+}
+
+// resumeOpenStep ends the step in which the turn was interrupted or parked, if it was in one.
+func (t *turn) resumeOpenStep() EndReason {
+	if s := t.openStep(); s != nil {
+		return t.inStep(s, (*turn).resumeStep)
+	}
+	return t.resumeStep()
+}
+
+func (t *turn) resumeStep() EndReason {
 	if response := t.unjudged(); response != nil {
 		t.enterStep(response.Step)
 		t.recallRecent()
-		if end := t.respond(response, nil); end != "" {
-			return end
-		}
-	} else if batch := t.openCalls(); batch != nil {
-		t.enterStep(batch.message.Step)
-		if err := t.commitResumed(batch); err != nil {
-			return t.fail(err)
-		}
-		if end := t.runBatch(batch); end != "" {
-			return end
-		}
+		return t.respond(response, nil)
 	}
-	return t.steps()
+	batch := t.openCalls()
+	if batch == nil {
+		return ""
+	}
+	t.enterStep(batch.message.Step)
+	if err := t.commitResumed(batch); err != nil {
+		return t.fail(err)
+	}
+	return t.runBatch(batch)
 }
 
 // MissingToolError says that an open turn cannot be resumed here, because the agent does
@@ -306,7 +319,16 @@ func (t *turn) abandon(only string) error {
 	if open.Ended != "" {
 		return nil
 	}
-	return t.answerOpen(true)
+	s := t.openStep()
+	if s == nil {
+		return t.answerOpen(true)
+	}
+	var err error
+	t.inStep(s, func(t *turn) EndReason {
+		err = t.answerOpen(true)
+		return ""
+	})
+	return err
 }
 
 // answerOpen gives a result to every call that has none: the tool's own result, if the
@@ -336,5 +358,10 @@ func (t *turn) answerOpen(ask bool) error {
 	}
 	t.abandonCalls(b)
 	t.gather(b)
+	for _, c := range b.calls {
+		if !c.told { // it had no result before
+			t.reportResult(c)
+		}
+	}
 	return t.commit([]*Message{b.results()}, b.records(false), b.approvals())
 }

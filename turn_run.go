@@ -258,7 +258,7 @@ func (t *turn) commitCalls(b *batch) error {
 		}
 	}
 	b.stored = records
-	t.write.commit = Commit{Calls: records, Approvals: b.approvals(), State: &state}
+	t.room.commit = Commit{Calls: records, Approvals: b.approvals(), State: &state}
 	return t.store()
 }
 

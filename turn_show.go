@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/belay-run/belay/hook"
@@ -15,7 +16,8 @@ import (
 // result runs before Belay emits the event of that response or result. The hook's own event
 // must come later.
 type heldEvents struct {
-	mu     sync.Mutex // not turnOutbox.mu, which a slow reader of events can block
+	any    atomic.Bool // whether there are events: most turns have none
+	mu     sync.Mutex  // not turnOutbox.mu, which a slow reader of events can block
 	events []Event
 }
 
@@ -23,13 +25,18 @@ func (s *heldEvents) add(e Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.events = append(s.events, e)
+	s.any.Store(true)
 }
 
 func (s *heldEvents) take() []Event {
+	if !s.any.Load() {
+		return nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	events := s.events
 	s.events = nil
+	s.any.Store(false)
 	return events
 }
 

@@ -13,8 +13,9 @@ import (
 // is embedded, so that both need one allocation.
 type exchange struct {
 	Request
-	ctx  idleContext
-	turn *turn
+	ctx     idleContext
+	turn    *turn
+	attempt int // of the step; 0 for a request that is not a step's
 
 	mu       sync.Mutex // held while a chunk is handled
 	over     bool       // the turn has stopped waiting for the stream
@@ -28,8 +29,19 @@ type exchange struct {
 // stream sends a request and emits the deltas of the response as they arrive. See outcome
 // for the results.
 func (t *turn) stream(model *namedModel, x *exchange) (*Response, error) {
+	if t.spans.followers == nil {
+		return t.send(t.ctx, model, x)
+	}
+	s := &Span{Kind: SpanModel, Name: model.info.Name, Attempt: x.attempt, Request: &x.Request}
+	ctx := t.beginSpan(t.ctx, s)
+	s.Response, s.Err = t.send(ctx, model, x)
+	t.endSpan(ctx, s)
+	return s.Response, s.Err
+}
+
+func (t *turn) send(ctx context.Context, model *namedModel, x *exchange) (*Response, error) {
 	x.turn = t
-	x.ctx.bind(t.ctx, t.agent.opts.Limits.Idle, x)
+	x.ctx.bind(ctx, t.agent.opts.Limits.Idle, x)
 	defer x.ctx.end()
 	began := time.Now()
 	if model.isQuick() {

@@ -256,7 +256,7 @@ func (sh *sharing) sendEvents(session string, w *watcher) {
 // from the store.
 func (e *Event) isShared() bool {
 	switch e.Kind {
-	case EventModelResponse, EventToolUse, EventToolUseResult, EventCompactionEnd:
+	case EventModelResponse, EventToolUse, EventToolUseResult, EventCompactionEnd, EventSteered:
 		return e.unstored || e.Depth > 0
 	default:
 		return true

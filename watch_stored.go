@@ -188,7 +188,7 @@ func (s *storedWatch) pass(e *Event) error {
 		return nil // the stored events after this one were already yielded
 	}
 	switch e.Kind {
-	case EventModelResponse, EventToolUse, EventToolUseResult, EventCompactionEnd:
+	case EventModelResponse, EventToolUse, EventToolUseResult, EventCompactionEnd, EventSteered:
 		if !e.unstored {
 			return nil
 		}
@@ -385,6 +385,8 @@ func (s *storedWatch) events(m *Message, calls map[string]*CallPart) []Event {
 	switch {
 	case m.IsCompaction:
 		events = append(events, with(EventCompactionEnd, func(e *Event) { e.Message = m }))
+	case m.Kind == KindUser && m.Step > 0: // the message of the turn itself comes before its first step
+		events = append(events, with(EventSteered, func(e *Event) { e.Message, e.Text = m, m.Text() }))
 	case m.Kind == KindUser:
 		events = append(events, with(EventTurnStart, func(e *Event) { e.Message = m }))
 	case m.Kind == KindAssistant:

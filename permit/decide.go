@@ -25,7 +25,7 @@ func (f *Floor) consider(ctx context.Context, e *Explanation, input json.RawMess
 	if f.rules != nil {
 		allowed, e.asked = f.rules.judge(f, e, fields)
 	}
-	if f.mode == ReadOnly { // read-only mode ignores rules that allow
+	if f.mode.Ask == ZoneSafe { // a mode that only reads ignores rules that allow
 		allowed = coverage{}
 	}
 	f.byMode(e, &allowed)

@@ -61,6 +61,31 @@ func TestFileToolsStayInside(t *testing.T) {
 	}
 }
 
+// A root that is added later counts at once, in every mode of the floor.
+//
+// SPEC U-02
+func TestAddRoot(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	floor := w.floor(t, permit.Options{})
+	strict := floor.In(permit.Strict)
+	name := filepath.Join(w.temp, "x")
+	expect(t, file(t, floor, "read", name), belay.ToolDeny, "protection files.outside")
+	for _, wrong := range []string{"temp", filepath.Join(w.temp, "nothing")} {
+		if err := floor.AddRoot(wrong); err == nil {
+			t.Errorf("the root %s is accepted", wrong)
+		}
+	}
+	if err := floor.AddRoot(w.temp); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, file(t, floor, "write", name), belay.ToolPass, "")
+	expect(t, file(t, strict, "read", name), belay.ToolPass, "")
+	if got := file(t, strict, "write", name).Decision; got != belay.ToolAsk {
+		t.Errorf("strict mode says %q about a change", got)
+	}
+}
+
 // SPEC P-06
 func TestWhatSteersBelayIsNotChanged(t *testing.T) {
 	t.Parallel()

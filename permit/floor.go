@@ -31,6 +31,10 @@ type Options struct {
 	// is an error, and patterns do not apply to them. Defaults to none. A tool without a
 	// description is zone 5.
 	Tools map[string]Profile
+	// Aliases returns further names of a tool, for example those that other agents give to
+	// it. Ask rules, deny rules and guards that match one of them apply to the tool. Allow
+	// rules do not. Defaults to none.
+	Aliases func(tool string) []string
 	// Roots are more directories that file tools may use, as absolute paths. They need
 	// not exist yet. Defaults to none.
 	Roots []string
@@ -54,8 +58,9 @@ type Options struct {
 // Floor judges calls. It is safe for concurrent use.
 type Floor struct {
 	mode       Mode
+	aliases    func(tool string) []string // or nil
 	project    root
-	extra      []root
+	extra      *rootList
 	home, temp root
 	givesTemp  bool // commands get temp as TMPDIR
 	protected  []root
@@ -79,7 +84,7 @@ func New(project string, opts *Options) (*Floor, error) {
 	if opts != nil {
 		o = *opts
 	}
-	f := &Floor{mode: o.Mode, sandboxed: o.Sandboxed, commands: knownCommands(), relaxed: map[string]bool{}, decisions: map[string]belay.ToolDecision{}}
+	f := &Floor{mode: o.Mode, sandboxed: o.Sandboxed, commands: knownCommands(), relaxed: map[string]bool{}, decisions: map[string]belay.ToolDecision{}, extra: new(rootList)}
 	if f.mode == (Mode{}) {
 		if f.mode = Standard; o.Sandboxed {
 			f.mode = Build
@@ -101,7 +106,7 @@ func New(project string, opts *Options) (*Floor, error) {
 		if info, err := os.Stat(dir); !filepath.IsAbs(dir) || err == nil && !info.IsDir() {
 			problems = append(problems, fmt.Errorf("permit: the root %q is not the absolute path of a directory", dir))
 		}
-		f.extra = append(f.extra, place(dir))
+		f.extra.add(place(dir))
 	}
 	for _, path := range o.Protect {
 		f.protected = append(f.protected, place(path))
@@ -131,7 +136,8 @@ func New(project string, opts *Options) (*Floor, error) {
 	problems = append(problems, err)
 	f.guards, err = newGuards(o.Guards, f.tools)
 	problems = append(problems, err)
-	f.rules, err = newRules(o.Rules, f.tools)
+	f.aliases = o.Aliases
+	f.rules, err = newRules(o.Rules, f.tools, o.Aliases)
 	problems = append(problems, err)
 	if err := errors.Join(problems...); err != nil {
 		return nil, err

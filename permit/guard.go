@@ -100,7 +100,7 @@ func compiled(expression string) (*regexp.Regexp, error) {
 
 // judge returns why the guard denies a call, or an empty text if it does not.
 func (g *guard) judge(ctx context.Context, floor *Floor, e *Explanation, input json.RawMessage) (why string) {
-	if !g.isAbout(e.Tool) {
+	if !g.isAbout(e.Tool) && (floor.aliases == nil || !slices.ContainsFunc(floor.aliases(e.Tool), g.isAbout)) {
 		return ""
 	}
 	defer func() {

@@ -20,19 +20,24 @@ type rules struct {
 	byTool map[string][]*rule // by exact name
 	byGlob []*rule            // rules whose tool is a pattern
 
+	aliases func(tool string) []string // or nil
+
 	mu    sync.Mutex
 	ready map[string]*ruleIndex // by tool; at most mostRemembered
 }
 
-func newRules(given []Rule, tools *profiles) (*rules, error) {
+func newRules(given []Rule, tools *profiles, aliases func(string) []string) (*rules, error) {
 	if len(given) == 0 {
 		return nil, nil
 	}
-	r := &rules{byTool: map[string][]*rule{}, ready: map[string]*ruleIndex{}}
+	r := &rules{byTool: map[string][]*rule{}, ready: map[string]*ruleIndex{}, aliases: aliases}
 	var problems []error
 	for i, one := range given {
 		var c *rule
-		err := tools.misspelt(one.Tool)
+		var err error
+		if aliases == nil || !strings.HasPrefix(one.Tool, "mcp__") { // the name of a tool in another agent is no misspelling of ours
+			err = tools.misspelt(one.Tool)
+		}
 		if err == nil {
 			c, err = compile(one, tools)
 		}
@@ -79,6 +84,31 @@ type pathIndex struct {
 	loose []*rule // the rules of wary that may match in any directory
 }
 
+// byAlias returns the ask and deny rules that match another name of a tool and are not in
+// have.
+func (r *rules) byAlias(tool string, have []*rule) []*rule {
+	if r.aliases == nil {
+		return nil
+	}
+	var found []*rule
+	add := func(one *rule) {
+		if one.Decision != RuleAllow && !slices.Contains(have, one) && !slices.Contains(found, one) {
+			found = append(found, one)
+		}
+	}
+	for _, name := range r.aliases(tool) {
+		for _, one := range r.byTool[name] {
+			add(one)
+		}
+		for _, one := range r.byGlob {
+			if ok, err := path.Match(one.Tool, name); ok && err == nil {
+				add(one)
+			}
+		}
+	}
+	return found
+}
+
 // of returns the index of a tool's rules.
 func (r *rules) of(tool string) *ruleIndex {
 	r.mu.Lock()
@@ -93,6 +123,7 @@ func (r *rules) of(tool string) *ruleIndex {
 			all = append(all, one)
 		}
 	}
+	all = append(all, r.byAlias(tool, all)...)
 	slices.SortFunc(all, func(a, b *rule) int { return a.order - b.order })
 	for _, one := range all {
 		x.add(one)

@@ -83,7 +83,7 @@ func (f *Floor) locate(path string) spot {
 		s.rel, s.inside = rel, true
 		return s
 	}
-	for _, r := range f.extra {
+	for _, r := range f.extra.list() {
 		if rel, ok := r.holds(s.path); ok {
 			s.rel, s.extra = rel, true
 			return s

@@ -42,6 +42,9 @@ func stock() map[string]Profile {
 		"edit":    {Zone: ZoneWorkspace, Writes: []string{"path"}},
 		shellTool: {Command: "command"},
 
+		"shell_list": {}, "shell_output": {}, "shell_stop": {}, // of commands that the session has started
+		"todo_write": {}, "present_plan": {},
+
 		"web_fetch":  {Zone: ZoneNetwork, URLs: []string{"url"}},
 		"web_search": {Zone: ZoneNetwork},
 	}

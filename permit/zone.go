@@ -97,6 +97,7 @@ func (m Mode) check() error {
 // The modes.
 var (
 	ReadOnly   = Mode{"read-only", ZoneSafe, ZoneSafe}
+	Plan       = Mode{"plan", ZoneSafe, ZoneSafe} // read-only until the user approves the agent's plan
 	Strict     = Mode{"strict", ZoneSafe, ZoneMachine}
 	Standard   = Mode{"standard", ZoneWorkspace, ZoneMachine}
 	Build      = Mode{"build", ZoneBuild, ZoneMachine}
@@ -105,7 +106,9 @@ var (
 )
 
 // Modes returns all modes.
-func Modes() []Mode { return []Mode{ReadOnly, Strict, Standard, Build, Permissive, Unattended} }
+func Modes() []Mode {
+	return []Mode{ReadOnly, Plan, Strict, Standard, Build, Permissive, Unattended}
+}
 
 // ModeOf finds a mode by its name.
 func ModeOf(name string) (Mode, error) {
@@ -134,6 +137,8 @@ func (m Mode) Tighter(other Mode) Mode {
 // Means describes the mode.
 func (m Mode) Means() string {
 	switch {
+	case m == Plan:
+		return "only reads, until you approve the agent's plan"
 	case m.Ask == ZoneSafe:
 		return "only reads, and denies everything else"
 	case m.Auto == m.Ask:

@@ -3,6 +3,7 @@ package toolbox
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 //	/help           list the available commands
 //	/compact        summarize the conversation to free space
 //	/model NAME     use another model from now on; - returns to the agent's own; without a name, show the current one
+//	/sh COMMAND     run a command yourself; the model sees it and its output in the next turn
 //	/stop           end the turn without calling the model
 //
 // They work only at the beginning of a message. Elsewhere they are plain text. If more
@@ -24,6 +26,7 @@ func Directives() []belay.Directive {
 		{Name: "help", Description: "list the available commands", Run: leading(help)},
 		{Name: "compact", Description: "summarize the conversation to free space", Run: leading(compact)},
 		{Name: "model", Description: "use another model: /model NAME, or - for the agent's own", Run: leading(model)},
+		{Name: "sh", Description: "run a command yourself: /sh COMMAND", Run: leading(runCommand)},
 		{Name: "stop", Description: "end the turn without calling the model", Run: leading(stop)},
 	}
 }
@@ -67,6 +70,29 @@ func help(_ context.Context, use *belay.DirectiveUse) (belay.DirectiveOutcome, e
 
 func stop(context.Context, *belay.DirectiveUse) (belay.DirectiveOutcome, error) {
 	return reply("Stopped: the model was not called."), nil
+}
+
+// runCommand runs a command of the user with the tool shell. So the floor and the hooks check it,
+// and the user may be asked, as for a command of the model.
+func runCommand(_ context.Context, use *belay.DirectiveUse) (belay.DirectiveOutcome, error) {
+	command := strings.TrimSpace(use.Rest)
+	if command == "" {
+		return reply("To run a command: /sh COMMAND"), nil
+	}
+	input, err := json.Marshal(map[string]string{"command": command})
+	if err != nil {
+		return belay.DirectiveOutcome{}, fmt.Errorf("command: %w", err)
+	}
+	result, err := use.Controls.RunTool("shell", input)
+	if err != nil {
+		return belay.DirectiveOutcome{}, err
+	}
+	text := strings.TrimRight(result.Text, "\n")
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return reply("%s\n%s\n%s", fence, text, fence), nil
 }
 
 func compact(ctx context.Context, use *belay.DirectiveUse) (belay.DirectiveOutcome, error) {

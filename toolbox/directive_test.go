@@ -106,3 +106,59 @@ func TestDirectiveOfAModelThatCannotBeAsked(t *testing.T) {
 		t.Errorf("then %v, %v answers", turn, err)
 	}
 }
+
+// A command of the user passes the floor like a call of the model, its output is the answer, and
+// the model sees both in the next turn.
+//
+// SPEC U-02
+func TestCommandOfTheUser(t *testing.T) {
+	t.Parallel()
+	model := scripted.New([]scripted.Step{{Text: "own"}}, &scripted.Options{Name: "test/own", Repeat: true})
+	k := newKit(t, nil)
+	k.put("kept.txt", "kept")
+	agent, err := belay.New(model, &belay.Options{
+		Directives: toolbox.Directives(), Extensions: []belay.Extension{toolbox.New(openRoot(t, k.dir), nil)},
+		Authorizer: authorizerFunc(func(_ context.Context, call belay.ToolCall) (belay.Authorization, error) {
+			if strings.Contains(string(call.Input()), "rm ") {
+				return belay.Authorization{Decision: belay.ToolDeny, Reason: "nothing is removed here"}, nil
+			}
+			return belay.Authorization{Decision: belay.ToolPass}, nil
+		}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = agent.Close(t.Context()) }()
+	for _, test := range []struct{ said, want string }{
+		{"/sh printf 'hi %s' there", "hi there"},
+		{"/sh printf '```'", "````"},
+		{"/sh rm kept.txt", "nothing is removed here"},
+		{"/sh", "To run a command: /sh COMMAND"},
+	} {
+		turn, err := agent.Session("s").Turn(t.Context(), test.said)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(turn.Text, test.want) {
+			t.Errorf("%q is answered %q, want %q in it", test.said, turn.Text, test.want)
+		}
+	}
+	if k.content("kept.txt") != "kept" {
+		t.Error("a denied command ran")
+	}
+	if n := len(model.Requests()); n != 0 {
+		t.Errorf("the model was asked %d times", n)
+	}
+	if _, err := agent.Session("s").Turn(t.Context(), "and now?"); err != nil {
+		t.Fatal(err)
+	}
+	seen := ""
+	for _, m := range model.Requests()[0].Messages {
+		seen += m.Text() + "\n"
+	}
+	for _, want := range []string{"printf 'hi %s' there", "hi there", "nothing is removed here", "and now?"} {
+		if !strings.Contains(seen, want) {
+			t.Errorf("the model does not see %q in:\n%s", want, seen)
+		}
+	}
+}

@@ -55,8 +55,10 @@ func (f *files) doEdit(ctx context.Context, call *belay.Invocation, in *editInpu
 	if err != nil {
 		return belay.Result{}, err
 	}
+	undo := f.snapshots.begin(call, at, file, []byte(after))
 	remark, err := at.replace(file, []byte(after))
 	if err != nil {
+		undo()
 		return belay.Result{}, f.explain(at, err)
 	}
 	f.read.saw(call.Session, at, sha256.Sum256([]byte(after)))

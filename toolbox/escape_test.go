@@ -165,6 +165,24 @@ func TestExtraDirectories(t *testing.T) {
 	k.fails(belay.ClassDenied, "read", in{"path": extra + "/../x"}, "outside")
 }
 
+// A directory that is added later counts for all extensions that share the tools.
+func TestAddRoot(t *testing.T) {
+	t.Parallel()
+	later := t.TempDir()
+	name := filepath.Join(later, "x.txt")
+	if err := os.WriteFile(name, []byte("later\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all := toolbox.New(openRoot(t, t.TempDir()), nil)
+	k := &kit{t: t, tools: map[string]belay.Tool{}}
+	for _, tool := range all.Only("read").Tools() {
+		k.tools[tool.Declaration().Name] = tool
+	}
+	k.fails(belay.ClassDenied, "read", in{"path": name}, "outside")
+	all.AddRoot(openRoot(t, later))
+	has(t, k.ok("read", in{"path": name}), "later")
+}
+
 // A hard link to a file outside can be read: the tools cannot see that the file has
 // another name. Writing replaces the link, so the file outside does not change.
 func TestAHardLinkIsNotWrittenThrough(t *testing.T) {

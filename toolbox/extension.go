@@ -12,12 +12,17 @@ import (
 // Extension has the standard tools of a project. Its name is toolbox. Errors use this
 // name for the owner of the tools, and belay.Options.Resources uses it for the kind of
 // the tools. The extension adds to the prompt how to use the tools.
-type Extension struct{ tools []belay.Tool }
+type Extension struct {
+	tools     []belay.Tool
+	snapshots *Snapshots
+	files     *files
+}
 
 var (
 	_ belay.ToolExtension   = (*Extension)(nil)
 	_ belay.PromptExtension = (*Extension)(nil)
 	_ belay.ScopeExtension  = (*Extension)(nil)
+	_ belay.ForgetExtension = (*Extension)(nil)
 )
 
 // New makes the tools of a project. The caller owns the root and closes it when the tools are
@@ -27,11 +32,11 @@ func New(root *os.Root, opts *Options) *Extension {
 	if opts != nil {
 		o = *opts
 	}
-	f := &files{project: newPlace(root), read: newMemory(rememberedFiles)}
+	f := &files{project: newPlace(root), read: newMemory(rememberedFiles), snapshots: o.Snapshots, background: o.Background}
 	for _, extra := range o.Extra {
-		f.extra = append(f.extra, newPlace(extra))
+		f.extra.add(newPlace(extra))
 	}
-	e := &Extension{[]belay.Tool{f.readTool(), f.listTool(), f.globTool(), f.grepTool()}}
+	e := &Extension{[]belay.Tool{f.readTool(), f.listTool(), f.globTool(), f.grepTool()}, o.Snapshots, f}
 	if o.ReadOnly {
 		return e
 	}
@@ -46,15 +51,19 @@ func New(root *os.Root, opts *Options) *Extension {
 	if shell.Dir == "" {
 		shell.Dir = f.project.dir
 	}
-	e.tools = append(e.tools, Shell(&shell))
+	e.tools = append(e.tools, newShell(&shell, f).tool())
 	return e
 }
 
 // Only returns an extension with only the named tools, for another agent. Both extensions
 // share the record of which files each session has read.
 func (e *Extension) Only(names ...string) *Extension {
-	return &Extension{slices.DeleteFunc(slices.Clone(e.tools), func(t belay.Tool) bool { return !slices.Contains(names, t.Declaration().Name) })}
+	return &Extension{slices.DeleteFunc(slices.Clone(e.tools), func(t belay.Tool) bool { return !slices.Contains(names, t.Declaration().Name) }), e.snapshots, e.files}
 }
+
+// AddRoot adds a directory to [Options].Extra, also for the extensions that Only has returned.
+// The caller owns the root and closes it when the tools are no longer used.
+func (e *Extension) AddRoot(root *os.Root) { e.files.extra.add(newPlace(root)) }
 
 // Name returns toolbox.
 func (*Extension) Name() string { return "toolbox" }

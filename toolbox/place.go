@@ -7,7 +7,9 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/near"
@@ -59,6 +61,24 @@ func (s spot) within(rel string) spot {
 	return spot{s.place, path.Join(s.rel, rel), path.Join(s.shown, rel)}
 }
 
+// places are directories of the file tools. It is safe for concurrent use.
+type places struct {
+	mu  sync.Mutex
+	all []*place // replaced, and never changed
+}
+
+func (l *places) list() []*place {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all
+}
+
+func (l *places) add(p *place) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(slices.Clip(l.all), p)
+}
+
 // maxLinks is the maximum number of symbolic links in a path.
 const maxLinks = 40
 
@@ -74,7 +94,7 @@ func (f *files) locate(name string) (spot, error) {
 	at := spot{place: f.project}
 	if filepath.IsAbs(name) {
 		found := false
-		for _, p := range append([]*place{f.project}, f.extra...) {
+		for _, p := range append([]*place{f.project}, f.extra.list()...) {
 			if at.rel, found = p.inside(filepath.Clean(name)); found {
 				at.place = p
 				break

@@ -18,7 +18,7 @@ func Preview(root *os.Root, opts *Options, tool string, input json.RawMessage) (
 	f := &files{project: newPlace(root)}
 	if opts != nil {
 		for _, extra := range opts.Extra {
-			f.extra = append(f.extra, newPlace(extra))
+			f.extra.add(newPlace(extra))
 		}
 	}
 	view, err := f.preview(tool, input)

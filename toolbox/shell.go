@@ -77,6 +77,12 @@ type ShellRun struct {
 	// Note is added after the output if the command fails. It tells the model about
 	// restrictions. Defaults to empty.
 	Note string
+	// ReadOnly says that the command cannot change the project, so that [Snapshots] need not
+	// look for changes. Defaults to false.
+	ReadOnly bool
+	// Changes are paths that the command is known to change, relative to the project or
+	// absolute. They matter for [Snapshots] of large projects only. Defaults to none.
+	Changes []string
 	// Settle is called when the command has ended for any reason. Its text is added after
 	// the output. May be nil.
 	Settle func() string
@@ -86,6 +92,7 @@ type shellInput struct {
 	Command        string `json:"command"`
 	TimeoutSeconds int    `json:"timeout_seconds"`
 	Description    string `json:"description"`
+	Background     bool   `json:"background"`
 }
 
 // Shell makes the tool that runs commands. Each command runs in its own process group,
@@ -97,7 +104,11 @@ type shellInput struct {
 // If the agent's process is killed while a command runs, Linux kills the shell too, but
 // not the programs that the shell has started. On other systems, all of them continue.
 func Shell(opts *ShellOptions) belay.Tool { //nolint:ireturn // a tool is used through the interface
-	s := &shell{}
+	return newShell(opts, &files{}).tool()
+}
+
+func newShell(opts *ShellOptions, of *files) *shell {
+	s := &shell{project: of.project, snapshots: of.snapshots, background: of.background}
 	if opts != nil {
 		s.opts = *opts
 	}
@@ -116,19 +127,34 @@ func Shell(opts *ShellOptions) belay.Tool { //nolint:ireturn // a tool is used t
 			s.opts.Shell = "bash"
 		}
 	}
+	return s
+}
+
+type shell struct {
+	opts       ShellOptions
+	project    *place      // nil for a shell without file tools
+	snapshots  *Snapshots  // nil for none
+	background *Background // nil for none
+}
+
+func (s *shell) tool() belay.Tool { //nolint:ireturn // a tool is used through the interface
+	background, hint := "", "Background processes must not write to the output: redirect it to a file. "
+	if s.background != nil {
+		background = `,
+			"background": {"type": "boolean", "description": "start it and do not wait for its end, for servers and long work; shell_output returns its output"}`
+		hint = "To run a server or long work, set background instead of writing &. "
+	}
 	return newTool("shell", fmt.Sprintf("Runs a command with %s -c in the project's directory and returns its output, standard error included. "+
 		"Each command starts in a new shell: cd and variables do not persist. Nobody can answer prompts. A command that exceeds its timeout is killed. "+
-		"Background processes must not write to the output: redirect it to a file. Variables that look like secrets are removed.", path.Base(s.opts.Shell)),
+		hint+"Variables that look like secrets are removed.", path.Base(s.opts.Shell)),
 		fmt.Sprintf(`{
 		"type": "object", "additionalProperties": false, "required": ["command"], "properties": {
 			"command": {"type": "string", "minLength": 1},
 			"timeout_seconds": {"type": "integer", "minimum": 1, "maximum": %d, "description": "how long it may take; default %d"},
-			"description": {"type": "string", "description": "what the command is for, in a few words, for the user"}
-		}}`, max(int(s.opts.MaxTimeout/time.Second), 1), int(s.opts.Timeout/time.Second)),
+			"description": {"type": "string", "description": "what the command is for, in a few words, for the user"}%s
+		}}`, max(int(s.opts.MaxTimeout/time.Second), 1), int(s.opts.Timeout/time.Second), background),
 		belay.ToolTraits{Serial: true, NeedsAuthorizer: true, Timeout: s.opts.MaxTimeout + time.Minute, MaxResult: maxShown}, s.run)
 }
-
-type shell struct{ opts ShellOptions }
 
 // errTimeIsUp is the cause of the context when a command times out.
 var errTimeIsUp = errors.New("time is up")
@@ -147,12 +173,19 @@ func (s *shell) run(ctx context.Context, call *belay.Invocation, in *shellInput)
 			return belay.Result{}, failf(belay.ClassDenied, "The command was not run: %v", err)
 		}
 	}
+	if in.Background && s.background != nil {
+		return s.inBackground(ctx, call, in, run)
+	}
+	ended := s.snapshots.around(ctx, call, s.project, run)
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeIsUp)
 	defer cancel()
 	output := proc.NewWindow(s.opts.MaxOutput)
+	live := newLiveOutput(output, call)
 	began := time.Now()
-	exit, err := proc.Run(ctx, &proc.Command{Argv: run.Argv, Dir: s.opts.Dir, Env: run.Env, Stdout: output, Merged: true})
+	exit, err := proc.Run(ctx, &proc.Command{Argv: run.Argv, Dir: s.opts.Dir, Env: run.Env, Stdout: live, Merged: true})
+	live.stop()
 	took := time.Since(began)
+	ended()
 	settled := ""
 	if run.Settle != nil {
 		settled = run.Settle()

@@ -24,6 +24,12 @@ type Options struct {
 	// belay.Options.SpillDir. A call must use an absolute path for a file in these
 	// directories. Defaults to none.
 	Extra []*os.Root
+	// Snapshots keep files as they were before write, edit and shell change them, so that a
+	// session can be rewound. Defaults to none.
+	Snapshots *Snapshots
+	// Background lets the shell start commands in the background. Add it to the extensions
+	// of the agent too. Defaults to none: then the shell cannot.
+	Background *Background
 	// Shell has the settings of the shell. Its Dir defaults to the project. Nil means the
 	// defaults.
 	Shell *ShellOptions
@@ -32,9 +38,12 @@ type Options struct {
 // files is the state that the file tools share.
 type files struct {
 	project *place
-	extra   []*place
+	extra   places
 	read    *memory
 	change  sync.Mutex // held while a file is changed
+
+	snapshots  *Snapshots  // nil for none
+	background *Background // nil for none
 }
 
 // failure is an error that is shown to the model as a result.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path"
 	"slices"
 	"syscall"
@@ -40,6 +41,26 @@ func (w *walker) walk(ctx context.Context, dir string) error {
 		}
 	}
 	return w.in(ctx, dir, rules)
+}
+
+// Files lists the files below a directory, in the order of their paths and at most this many. It
+// leaves out what .gitignore files exclude.
+func Files(ctx context.Context, root *os.Root, most int) ([]string, error) {
+	var paths []string
+	full := errors.New("full")
+	w := &walker{place: newPlace(root), visit: func(e entry) error {
+		if e.mode.IsRegular() {
+			paths = append(paths, e.rel)
+		}
+		if len(paths) >= most {
+			return full
+		}
+		return nil
+	}}
+	if err := w.walk(ctx, "."); err != nil && !errors.Is(err, full) {
+		return paths, err
+	}
+	return paths, nil
 }
 
 // parents yields the directories above a path, the top directory first.

@@ -59,8 +59,10 @@ func (f *files) doWrite(ctx context.Context, call *belay.Invocation, in *writeIn
 			return belay.Result{}, err
 		}
 	}
+	undo := f.snapshots.begin(call, at, old, content)
 	remark, err := at.replace(old, content)
 	if err != nil {
+		undo()
 		return belay.Result{}, f.explain(at, err)
 	}
 	f.read.saw(call.Session, at, sha256.Sum256(content))

@@ -25,7 +25,7 @@ func Write(dir, session, name, text string) (path string, err error) {
 		return "", fmt.Errorf("spill: %w", err)
 	}
 	defer func() { _ = root.Close() }() // ignore errors: everything is written
-	below := directory(session)
+	below := Directory(session)
 	if err := root.MkdirAll(below, 0o700); err != nil {
 		return "", fmt.Errorf("spill: %w", err)
 	}
@@ -47,16 +47,16 @@ func Remove(dir, session string) error {
 		return fmt.Errorf("remove long results: %w", err)
 	}
 	defer func() { _ = root.Close() }() // ignore errors: nothing was written
-	if err := root.RemoveAll(directory(session)); err != nil {
+	if err := root.RemoveAll(Directory(session)); err != nil {
 		return fmt.Errorf("remove long results: %w", err)
 	}
 	return nil
 }
 
-// directory returns the directory of a session. It hashes the parts of the id, so that
+// Directory returns the directory of a session, relative to the directory of all. It hashes the parts of the id, so that
 // every id gives a valid name. Different ids give different names, even if the file system
 // ignores case.
-func directory(session string) string {
+func Directory(session string) string {
 	var parts []string
 	for part := range strings.SplitSeq(session, "/") {
 		sum := sha256.Sum256([]byte(part))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/belay-run/belay/dialect"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/phasejson"
 )
@@ -37,13 +38,32 @@ type Declaration struct {
 	Action *Action
 	// Secrets are the names of variables whose values are secret.
 	Secrets []string
+	// Dialect says that the command was written for another agent. It is nil for a command
+	// that was written for Belay. [Options].Speak sets the Protocol of such a hook.
+	Dialect *Dialect
 	// Protocol is the language of a command. Nil means Belay's own.
 	Protocol Protocol
+	// Detached means that the phase does not wait for the command, and that its answer does
+	// not count. It needs a Protocol. Unlike [hook.FireAndRecord], a gate can have it.
+	Detached bool
+	// Tests are the tests of the hook. Nothing but `belay hooks test` runs them.
+	Tests []Test
 	// Options are the order and the limits, see [hook.Subscription]. The set fills in
 	// Kind and Origin.
 	Options hook.Options
 
 	wire *phasejson.Phase // nil if the declaration was not read from a file
+}
+
+// Dialect says for which event of which agent a command was written.
+type Dialect struct {
+	// Agent is the other agent, and Event is its name of the event.
+	Agent dialect.Vendor
+	Event string
+	// Matcher and If limit the hook, in the words of that agent. Both may be empty.
+	Matcher, If string
+	// Async means that the agent does not wait for the command.
+	Async bool
 }
 
 // Endpoint is the server of a webhook.

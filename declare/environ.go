@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay/declare/worker"
+	"github.com/belay-run/belay/internal/tracecontext"
 )
 
 // passed are the variables that every hook gets, besides LC_*.
@@ -48,6 +49,9 @@ func (e *environ) of(d *Declaration, env *worker.Envelope) []string {
 	all = append(all, "BELAY_PROJECT_DIR="+e.project)
 	if env != nil {
 		all = append(all, "BELAY_SESSION="+env.Session, "BELAY_PHASE="+env.Phase)
+		if env.Traceparent != "" {
+			all = append(all, tracecontext.Variable+"="+env.Traceparent)
+		}
 	}
 	return all
 }

@@ -157,7 +157,9 @@ func (h *hookReading) form() map[string]func(frontmatter.Value) {
 		"version":      into(&o.Version, "version"),
 		"phase":        func(frontmatter.Value) {}, // the method declaration has already read the phase
 		"match":        h.match,
+		"tests":        h.tests,
 		"env":          h.env,
+		"dialect":      h.dialect,
 		"timeout":      func(v frontmatter.Value) { o.Timeout = h.duration(v, "timeout") },
 		"after":        list(&o.After, "after"),
 		"before":       list(&o.Before, "before"),
@@ -376,6 +378,9 @@ func (h *hookReading) whole(v frontmatter.Value) {
 	}
 	if line, ok := h.at["env"]; ok && d.Kind != hook.HandlerCommand && d.Kind != hook.HandlerWorker && len(h.kinds) == 1 {
 		h.faultf(line, "env works only for commands and workers: remove it")
+	}
+	if d.Dialect != nil {
+		h.checkDialect()
 	}
 	if d.ID == "" || d.Phase == "" {
 		return

@@ -45,14 +45,15 @@ func Load(root string, files ...string) ([]*Declaration, error) {
 		r.parse(file, text)
 		for _, d := range r.declared[before:] {
 			r.checkScripts(base, d)
+			r.readTests(base, d)
 		}
 	}
 	return r.result()
 }
 
 // Parse reads text as the content of file. The file need not exist, and Parse opens no
-// files. The extension of file selects YAML or JSON. Commands will run in the directory
-// of file.
+// files, also no files of tests. The extension of file selects YAML or JSON. Commands will
+// run in the directory of file.
 func Parse(file string, text []byte) ([]*Declaration, error) {
 	r := newReading()
 	r.parse(file, text)
@@ -71,6 +72,7 @@ func Decode(root, file string, hooks frontmatter.Value) ([]*Declaration, error) 
 	r.list(hooks)
 	for _, d := range r.declared {
 		r.checkScripts(base, d)
+		r.readTests(base, d)
 	}
 	return r.result()
 }
@@ -132,12 +134,14 @@ type reading struct {
 	faults   []error
 	wires    map[string]*phasejson.Phase
 	envs     map[string]*cel.Env // environments of expressions, by phase
-	places   map[string]string   // where each phase and id was declared
+	// testFiles are the files of tests that hooks name.
+	testFiles map[*Declaration]string
+	places    map[string]string // where each phase and id was declared
 }
 
 func newReading() *reading {
 	return &reading{
-		faulty: make(map[*Declaration]bool), lines: make(map[*Declaration]map[string]int),
+		faulty: make(map[*Declaration]bool), lines: make(map[*Declaration]map[string]int), testFiles: make(map[*Declaration]string),
 		wires: make(map[string]*phasejson.Phase), envs: make(map[string]*cel.Env), places: make(map[string]string),
 	}
 }
@@ -170,11 +174,7 @@ func (r *reading) parse(file string, text []byte) {
 	}
 	root, err := r.document(text)
 	if err != nil {
-		if e, ok := errors.AsType[*frontmatter.Error](err); ok {
-			r.faultf(e.Line, "%s", readable(e.Message))
-		} else {
-			r.faultf(1, "%v", err)
-		}
+		r.unread(err)
 		return
 	}
 	if why := foreignFile(root); why != "" {
@@ -194,6 +194,15 @@ func (r *reading) parse(file string, text []byte) {
 		return
 	}
 	r.list(*hooks)
+}
+
+// unread reports why a file could not be parsed.
+func (r *reading) unread(err error) {
+	if e, ok := errors.AsType[*frontmatter.Error](err); ok {
+		r.faultf(e.Line, "%s", readable(e.Message))
+	} else {
+		r.faultf(1, "%v", err)
+	}
 }
 
 // document parses a file as JSON or YAML, by its extension.

@@ -72,6 +72,11 @@ func (h *handler) translated(ctx context.Context, e *worker.Envelope) (json.RawM
 	if err != nil {
 		return nil, err
 	}
+	return h.answered(ctx, e, asked, run)
+}
+
+// answered runs a command with a protocol, and reads its answer.
+func (h *handler) answered(ctx context.Context, e *worker.Envelope, asked *Question, run *Execution) (json.RawMessage, error) {
 	run.Env = append(run.Env, asked.Env...)
 	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(h.d.Options.Timeout, defaultTimeout), errTimeout)
 	defer cancel()

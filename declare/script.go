@@ -22,7 +22,7 @@ var firstWord = sync.OnceValue(func() *regexp.Regexp {
 // check absolute paths, or names without a slash, which are looked up in PATH. Mistakes in
 // these names show only when the hook runs.
 func (r *reading) checkScripts(base string, d *Declaration) {
-	if len(d.Argv) == 0 {
+	if len(d.Argv) == 0 || d.Dialect != nil { // commands of other agents run in the project
 		return
 	}
 	before := len(r.faults)

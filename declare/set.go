@@ -17,6 +17,7 @@ import (
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/internal/phasejson"
+	"github.com/belay-run/belay/internal/tracecontext"
 )
 
 // Options are the settings of [New]. A nil *Options is valid.
@@ -54,6 +55,10 @@ type Options struct {
 	// returns an error, the program does not run and the hook fails. By default, programs
 	// run unchanged.
 	Confine func(ctx context.Context, d *Declaration, run *Execution) error
+	// Speak sets the Protocol of a hook whose file has the key dialect, and its condition
+	// in Options.Match. It gets a copy of the declaration. Without it, such a hook is a
+	// mistake.
+	Speak func(d *Declaration) error
 	// Logger gets the lines of the action log, the standard error of workers, and
 	// messages when workers start and end. Defaults to no logging.
 	Logger *slog.Logger
@@ -87,6 +92,9 @@ type Set struct {
 	allowed []allowance
 	subs    []hook.Subscription
 	workers []*keeper
+	// running has an element for each detached command that runs.
+	running chan struct{}
+	leaving sync.Once
 
 	closed  chan struct{} // closed by Close
 	closing sync.Once
@@ -102,6 +110,11 @@ func New(declarations []*Declaration, origin hook.Origin, opts *Options) (*Set, 
 	var problems []error
 	codecs := make(map[string]*codec)
 	for _, d := range declarations {
+		d, err := s.spoken(d)
+		if err != nil {
+			problems = append(problems, &FaultError{d.File, d.Line, err.Error()})
+			continue
+		}
 		sub, err := s.subscribe(d, declarations, codecs)
 		if err != nil {
 			problems = append(problems, &FaultError{d.File, d.Line, err.Error()})
@@ -115,10 +128,25 @@ func New(declarations []*Declaration, origin hook.Origin, opts *Options) (*Set, 
 	return s, nil
 }
 
+// spoken returns a declaration whose protocol is known.
+func (s *Set) spoken(d *Declaration) (*Declaration, error) {
+	if d.Dialect == nil || d.Protocol != nil {
+		return d, nil
+	}
+	if s.opts.Speak == nil {
+		return d, fmt.Errorf("dialect: this program does not know the hooks of %s", d.Dialect.Agent.Title())
+	}
+	if err := d.waits(); err != nil {
+		return d, err
+	}
+	own := *d
+	return &own, s.opts.Speak(&own)
+}
+
 // newSet makes a set without subscriptions. The declarations are needed for their
 // secrets.
 func newSet(declarations []*Declaration, origin hook.Origin, opts *Options) (*Set, error) {
-	s := &Set{origin: origin, closed: make(chan struct{})}
+	s := &Set{origin: origin, running: make(chan struct{}, mostDetached), closed: make(chan struct{})}
 	if opts != nil {
 		s.opts = *opts
 	}
@@ -236,7 +264,10 @@ func (h *handler) means() (func(ctx context.Context, e *worker.Envelope) (json.R
 		if len(h.d.Argv) == 0 {
 			return nil, errors.New("the command is empty")
 		}
-		if h.d.Protocol != nil {
+		switch {
+		case h.d.Protocol != nil && h.d.Detached:
+			return h.detached, nil
+		case h.d.Protocol != nil:
 			return h.translated, nil
 		}
 		return h.command, nil
@@ -273,6 +304,7 @@ func (h *handler) handle(ctx context.Context, call phasejson.Call) (json.RawMess
 	return h.ask(ctx, &worker.Envelope{
 		V: worker.Version, Phase: h.d.Phase, Session: call.Scope.Session, Turn: call.Scope.Turn, Step: call.Scope.Step, Agent: call.Scope.Agent,
 		Cwd: h.set.opts.Project, Origin: worker.Origin{Kind: h.set.origin.Kind, Name: h.set.origin.Name}, Input: call.Input,
+		Traceparent: tracecontext.Of(ctx),
 	})
 }
 
@@ -282,7 +314,7 @@ func (h *handler) handle(ctx context.Context, call phasejson.Call) (json.RawMess
 // do harm: the hook fails according to its failure mode.
 func (h *handler) untrusted(err error) (json.RawMessage, error) {
 	phase := h.codec.wire
-	if phase.Info().Kind == hook.Gate && phase.Info().Failure == hook.Closed {
+	if phase.Info().Kind == hook.Gate && phase.Info().Failure == hook.Closed && !h.d.Detached {
 		return h.codec.block(err.Error())
 	}
 	return nil, &hook.SafeError{Code: codes.Error, Message: "the hook is not trusted and did not run", Err: err}
@@ -324,11 +356,12 @@ func (s *Set) Start(ctx context.Context) error {
 }
 
 // Close stops all workers and waits until they have ended. It first closes their standard
-// input, then sends SIGTERM, then SIGKILL. After Close, hooks of the set fail. You can
-// call Close more than once.
+// input, then sends SIGTERM, then SIGKILL. It stops detached commands that are still running
+// after 5 seconds. After Close, hooks of the set fail. You can call Close more than once.
 func (s *Set) Close() error {
 	s.closing.Do(func() { close(s.closed) })
 	var ending sync.WaitGroup
+	ending.Go(func() { s.leaving.Do(s.leave) })
 	for _, pool := range s.workers {
 		ending.Go(pool.close)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/internal/netguard"
+	"github.com/belay-run/belay/internal/tracecontext"
 )
 
 // The headers of a signed call. The signature is "sha256=" and an HMAC-SHA256 in
@@ -202,6 +203,9 @@ func (h *handler) webhook(ctx context.Context, u *url.URL, e *worker.Envelope) (
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("User-Agent", "belay")
+	if e.Traceparent != "" {
+		request.Header.Set(tracecontext.Header, e.Traceparent)
+	}
 	if name := h.d.Webhook.Secret; name != "" {
 		secret := h.set.env.host[name]
 		if secret == "" {

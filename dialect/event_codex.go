@@ -35,8 +35,9 @@ func codexEvents() []Event {
 			Kept: "matchers on the subagent, `additionalContext`",
 		},
 		{
-			Name: "SubagentStop", Kind: SubagentStop, Phase: "subagent.stop", Source: codexSource,
-			Kept: "matchers on the subagent", Refused: "a hook cannot make a subagent continue: Belay shows its reason",
+			Name: "SubagentStop", Kind: SubagentStop, Phase: "turn.stop", Source: "https://github.com/openai/codex/pull/22873",
+			Kept:    "exit code 2 and `decision: block` (the subagent continues and reads the reason), `continue: false` (the subagent ends), matchers on the subagent, `agent_id`, `agent_type`, `agent_transcript_path`, `stop_hook_active`, `last_assistant_message`",
+			Differs: "Belay limits how often a subagent can be made to continue",
 		},
 		{
 			Name: "SessionEnd", Kind: SessionEnd, Phase: "session.end", Source: codexSource,

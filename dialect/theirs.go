@@ -32,6 +32,12 @@ var spellings = map[Vendor]map[string]spelling{
 		toolInvoke: {[]string{"Agent", "Task"}, map[string]string{"name": "subagent_type"}},
 		toolSkill:  {[]string{"Skill"}, map[string]string{"name": "skill", "arguments": "args"}},
 		toolAsk:    {[]string{"AskUserQuestion"}, nil},
+		toolFetch:  {[]string{"WebFetch"}, nil},
+		toolSearch: {[]string{"WebSearch"}, nil},
+		toolTodo:   {[]string{"TodoWrite"}, nil},
+		toolPlan:   {[]string{"ExitPlanMode"}, nil},
+		toolOutput: {[]string{"BashOutput", "TaskOutput"}, map[string]string{"id": "bash_id"}},
+		toolStop:   {[]string{"KillShell", "KillBash", "TaskStop"}, map[string]string{"id": "shell_id"}},
 	},
 	Codex: {
 		toolShell:  {[]string{"Bash"}, nil},
@@ -51,6 +57,10 @@ var spellings = map[Vendor]map[string]spelling{
 		toolInvoke: {[]string{"invoke_agent"}, map[string]string{"name": "agent_name"}},
 		toolSkill:  {[]string{"activate_skill"}, nil},
 		toolAsk:    {[]string{"ask_user"}, nil},
+		toolFetch:  {[]string{"web_fetch"}, nil},
+		toolSearch: {[]string{"google_web_search"}, nil},
+		toolTodo:   {[]string{"write_todos"}, nil},
+		toolPlan:   {[]string{"exit_plan_mode"}, nil},
 	},
 	Cursor: {
 		toolShell: {[]string{"Shell"}, nil},
@@ -60,6 +70,11 @@ var spellings = map[Vendor]map[string]spelling{
 		toolGlob:  {[]string{"Glob"}, nil},
 		toolGrep:  {[]string{"Grep"}, nil},
 		toolList:  {[]string{"LS"}, nil},
+
+		toolInvoke: {[]string{"Task"}, map[string]string{"name": "subagent_type"}},
+		toolFetch:  {[]string{"WebFetch"}, nil},
+		toolSearch: {[]string{"WebSearch"}, map[string]string{"query": "search_term"}},
+		toolTodo:   {[]string{"TodoWrite"}, nil},
 	},
 	Copilot: {
 		toolShell: {[]string{"bash"}, nil},
@@ -67,7 +82,13 @@ var spellings = map[Vendor]map[string]spelling{
 		toolWrite: {[]string{"create"}, map[string]string{"content": "file_text"}},
 		toolEdit:  {[]string{"edit", "str_replace"}, map[string]string{"old_string": "old_str", "new_string": "new_str"}},
 		toolGlob:  {[]string{"glob"}, nil},
-		toolGrep:  {[]string{"grep"}, nil},
+		toolGrep:  {[]string{"grep", "rg"}, nil},
+
+		toolInvoke: {[]string{"task"}, map[string]string{"name": "agent_type"}},
+		toolAsk:    {[]string{"ask_user"}, nil},
+		toolFetch:  {[]string{"web_fetch"}, nil},
+		toolSearch: {[]string{"web_search"}, nil},
+		toolTodo:   {[]string{"update_todo"}, nil},
 	},
 }
 
@@ -86,7 +107,13 @@ func (v Vendor) Names(tool string) []string {
 	case GeminiCLI: // newer versions have the shorter form
 		return []string{"mcp__" + tool, "mcp_" + server + "_" + name}
 	case ClaudeCode, Codex:
-		return []string{"mcp__" + tool}
+		names := []string{"mcp__" + tool}
+		for _, alias := range ServerAliases(server, name) {
+			if !slices.Contains(names, alias) && strings.HasPrefix(alias, "mcp__") {
+				names = append(names, alias)
+			}
+		}
+		return names
 	case Cursor:
 		return []string{"MCP:" + name}
 	case Copilot:
@@ -96,10 +123,30 @@ func (v Vendor) Names(tool string) []string {
 	}
 }
 
+// NamesOf is like [Vendor.Names], for a call. A change of a notebook has the name of Claude
+// Code's tool for notebooks, too.
+func (v Vendor) NamesOf(call Call) []string {
+	names := v.Names(call.Tool)
+	if v == ClaudeCode && (call.Tool == toolEdit || call.Tool == toolWrite) {
+		if in, err := object(call.Input); err == nil {
+			if path := in.text("path"); path != nil && strings.HasSuffix(strings.ToLower(*path), ".ipynb") {
+				names = append(names, notebookEdit)
+			}
+		}
+	}
+	return names
+}
+
+// notebookEdit is Claude Code's tool that changes notebooks.
+const notebookEdit = "NotebookEdit"
+
 // AllNames returns every name that the vendor's hooks can meet here, except the names of
 // the tools of MCP servers.
 func (v Vendor) AllNames() []string {
 	var all []string
+	if v == ClaudeCode {
+		all = append(all, notebookEdit)
+	}
 	for _, tool := range slices.Sorted(maps.Keys(spellings[v])) {
 		for _, name := range spellings[v][tool].names {
 			if !slices.Contains(all, name) {
@@ -140,6 +187,13 @@ func (v Vendor) Theirs(call Call, dir, name string) (Call, error) {
 	case v == Codex && usual == "apply_patch":
 		out = fields{}
 		out.put("command", new(patchOf(call.Tool, in)))
+	case name == notebookEdit:
+		source := out.text("new_string", "content")
+		path := out.text("file_path")
+		out = fields{}
+		out.put("notebook_path", path)
+		out.put("new_source", source)
+		out.put("edit_mode", new("replace"))
 	case name == "MultiEdit":
 		change := fields{}
 		for _, key := range []string{"old_string", "new_string", "replace_all"} {
@@ -151,6 +205,12 @@ func (v Vendor) Theirs(call Call, dir, name string) (Call, error) {
 		}
 	case call.Tool == toolShell:
 		shellInput(v, out)
+	case call.Tool == toolTodo:
+		out["todos"] = theirTodos(v, out["todos"])
+	case call.Tool == toolFetch && v == GeminiCLI: // its tool finds the addresses in a text
+		out.copy("prompt", out, "url")
+	case name == "TaskOutput" || name == "TaskStop":
+		out.copy("task_id", out, "bash_id", "shell_id")
 	case v == ClaudeCode && call.Tool == toolGrep:
 		if mode := out.text("mode"); mode != nil {
 			delete(out, "mode")
@@ -186,6 +246,9 @@ func (v Vendor) Updated(call Call, dir, name string, updated json.RawMessage) (j
 			return nil, fmt.Errorf("the new input %w", err)
 		}
 		return updated, nil
+	}
+	if before.Tool == notebookEdit {
+		return nil, errors.New("notebooks are changed as files, and not by cells")
 	}
 	was, err := oneOurs(before)
 	if err != nil {

@@ -32,6 +32,12 @@ const (
 	toolInvoke = "invoke_subagent"
 	toolSkill  = "invoke_skill"
 	toolAsk    = "ask_user"
+	toolFetch  = "web_fetch"
+	toolSearch = "web_search"
+	toolTodo   = "todo_write"
+	toolPlan   = "present_plan"
+	toolOutput = "shell_output"
+	toolStop   = "shell_stop"
 )
 
 // ours maps the tool names of all vendors, in lower case, to Belay's names.
@@ -39,21 +45,25 @@ var ours = map[string]string{
 	// Claude Code
 	"bash": toolShell, "read": toolRead, "write": toolWrite, "edit": toolEdit, "multiedit": toolEdit, "notebookedit": toolEdit, "notebookread": toolRead,
 	"glob": toolGlob, "grep": toolGrep, "ls": toolList, "task": toolInvoke, "agent": toolInvoke, "skill": toolSkill, "askuserquestion": toolAsk,
+	"webfetch": toolFetch, "websearch": toolSearch, "todowrite": toolTodo, "exitplanmode": toolPlan, "bashoutput": toolOutput, "taskoutput": toolOutput,
+	"killshell": toolStop, "killbash": toolStop, "taskstop": toolStop,
 	// Codex
 	"shell": toolShell, "shell_command": toolShell, "local_shell": toolShell, "exec_command": toolShell, "container.exec": toolShell, "apply_patch": toolEdit, "applypatch": toolEdit,
-	"spawn_agent": toolInvoke, "request_user_input": toolAsk, "list_dir": toolList, "grep_files": toolGrep, "view_image": toolRead,
+	"spawn_agent": toolInvoke, "request_user_input": toolAsk, "list_dir": toolList, "grep_files": toolGrep, "view_image": toolRead, "update_plan": toolTodo,
 	// Gemini CLI
 	"run_shell_command": toolShell, "read_file": toolRead, "read_many_files": toolRead, "write_file": toolWrite, "replace": toolEdit, "list_directory": toolList,
 	"search_file_content": toolGrep, "grep_search": toolGrep, "activate_skill": toolSkill, "ask_user": toolAsk, "invoke_agent": toolInvoke,
+	"web_fetch": toolFetch, "google_web_search": toolSearch, "write_todos": toolTodo, "exit_plan_mode": toolPlan,
 	// Cursor
 	"strreplace": toolEdit, "tabwrite": toolEdit, "tabread": toolRead, "delete": toolEdit, "run_terminal_cmd": toolShell, "edit_file": toolEdit, "search_replace": toolEdit,
-	"delete_file": toolEdit, "edit_notebook": toolEdit, "editnotebook": toolEdit, "codebase_search": toolGrep, "glob_file_search": toolGlob,
+	"delete_file": toolEdit, "edit_notebook": toolEdit, "editnotebook": toolEdit, "codebase_search": toolGrep, "glob_file_search": toolGlob, "web_search": toolSearch,
 	// GitHub Copilot, in the terminal and in editors
 	"powershell": toolShell, "view": toolRead, "create": toolWrite, "str_replace": toolEdit, "insert": toolEdit, "str_replace_editor": toolEdit,
 	"run_in_terminal": toolShell, "create_file": toolWrite, "replace_string_in_file": toolEdit, "multi_replace_string_in_file": toolEdit,
-	"insert_edit_into_file": toolEdit, "edit_notebook_file": toolEdit, "file_search": toolGlob, "runsubagent": toolInvoke, "ask_questions": toolAsk,
+	"insert_edit_into_file": toolEdit, "rg": toolGrep, "edit_notebook_file": toolEdit, "file_search": toolGlob, "runsubagent": toolInvoke, "ask_questions": toolAsk,
+	"fetch": toolFetch, "fetch_webpage": toolFetch, "update_todo": toolTodo, "manage_todo_list": toolTodo, "read_bash": toolOutput, "stop_bash": toolStop,
 	// Belay's own names, for the tools that no vendor names so
-	toolList: toolList, toolInvoke: toolInvoke, toolSkill: toolSkill,
+	toolList: toolList, toolInvoke: toolInvoke, toolSkill: toolSkill, toolTodo: toolTodo, toolPlan: toolPlan, toolOutput: toolOutput, toolStop: toolStop,
 }
 
 // OurName returns Belay's name for a tool of another agent. The bool is false if Belay has
@@ -78,9 +88,10 @@ func mcpTool(theirs string) (server, tool string, ok bool) {
 
 // absent are tools of other agents that Belay does not have, in lower case.
 var absent = []string{
-	"webfetch", "websearch", "todowrite", "todoread", "bashoutput", "killshell", "killbash", "exitplanmode", "enterplanmode", "slashcommand", "toolsearch",
-	"taskcreate", "taskupdate", "tasklist", "taskget", "taskoutput", "taskstop", "enterworktree", "exitworktree", "lsp", "monitor", "croncreate", "schedulewakeup",
-	"web_fetch", "google_web_search", "save_memory", "write_todos", "update_plan", "web_search", "write_stdin", "enter_plan_mode", "exit_plan_mode",
+	"todoread", "enterplanmode", "slashcommand", "toolsearch", "taskcreate", "taskupdate", "tasklist", "taskget", "enterworktree", "exitworktree", "lsp", "monitor",
+	"croncreate", "crondelete", "cronlist", "schedulewakeup", "artifact", "endconversation", "listagents", "sendmessage", "pushnotification", "remotetrigger", "reportfindings",
+	"senduserfile", "workflow", "waitformcpservers", "listmcpresourcestool", "readmcpresourcetool",
+	"save_memory", "write_stdin", "enter_plan_mode", "get_internal_docs", "report_intent",
 }
 
 // Absent reports whether a name is of a tool that another agent has and Belay does not
@@ -161,6 +172,22 @@ func translate(tool, name string, in fields) ([]Call, error) {
 		out := fields{}
 		out.put("name", in.text("name", "skill", "command"))
 		out.copy("arguments", in, "arguments", "args")
+		return one(tool, out)
+	case toolFetch:
+		return fetchCalls(name, in)
+	case toolSearch:
+		out := fields{}
+		out.put("query", in.text("query", "search_term", "q"))
+		return one(tool, out)
+	case toolTodo:
+		return todoCall(in)
+	case toolPlan:
+		out := fields{}
+		out.put("plan", in.text("plan"))
+		return one(tool, out)
+	case toolOutput, toolStop:
+		out := fields{}
+		out.put("id", in.text("id", "bash_id", "shell_id", "task_id", "shellId", "sessionId"))
 		return one(tool, out)
 	default: // questions have a form of their own in each agent
 		data, err := in.encode()

@@ -41,7 +41,17 @@ func TestOursTranslatesTheSpellingsOfAllVendors(t *testing.T) {
 		"Copilot creates a file":            {"create", `{"path":"/p/a","file_text":"x"}`, `write {"content":"x","path":"/p/a"}`},
 		"Copilot edits a file":              {"edit", `{"path":"/p/a","old_str":"a","new_str":"b"}`, `edit {"new_string":"b","old_string":"a","path":"/p/a"}`},
 		"a tool of an MCP server":           {"mcp__github__create_issue", `{"title":"x"}`, `github__create_issue {"title":"x"}`},
-		"an unknown tool is unchanged":      {"WebFetch", `{"url":"x"}`, `WebFetch {"url":"x"}`},
+		"an unknown tool is unchanged":      {"LSP", `{"url":"x"}`, `LSP {"url":"x"}`},
+		"Claude Code reads a page":          {"WebFetch", `{"url":"https://a.example/x","prompt":"see https://b.example"}`, `web_fetch {"url":"https://a.example/x"}`},
+		"Gemini CLI reads pages":            {"web_fetch", `{"prompt":"compare https://a.example and https://b.example."}`, "web_fetch {\"url\":\"https://a.example\"}\nweb_fetch {\"url\":\"https://b.example\"}"},
+		"VS Code reads pages":               {"fetch_webpage", `{"urls":["https://a.example","https://b.example"]}`, "web_fetch {\"url\":\"https://a.example\"}\nweb_fetch {\"url\":\"https://b.example\"}"},
+		"Claude Code searches the web":      {"WebSearch", `{"query":"x","allowed_domains":["a"]}`, `web_search {"query":"x"}`},
+		"Claude Code plans its work":        {"TodoWrite", `{"todos":[{"content":"x","status":"pending","activeForm":"doing x"}]}`, `todo_write {"todos":[{"content":"x","status":"pending"}]}`},
+		"Codex plans its work":              {"update_plan", `{"plan":[{"step":"x","status":"in_progress"}]}`, `todo_write {"todos":[{"content":"x","status":"in_progress"}]}`},
+		"Claude Code shows its plan":        {"ExitPlanMode", `{"plan":"# x"}`, `present_plan {"plan":"# x"}`},
+		"Claude Code reads the output":      {"BashOutput", `{"bash_id":"b1"}`, `shell_output {"id":"b1"}`},
+		"Claude Code stops a command":       {"KillShell", `{"shell_id":"b1"}`, `shell_stop {"id":"b1"}`},
+		"a newer Claude Code stops it":      {"TaskStop", `{"task_id":"b1"}`, `shell_stop {"id":"b1"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -147,6 +157,10 @@ func TestTheirsIsTheVendorsForm(t *testing.T) {
 		"a server's tool":             {dialect.ClaudeCode, "github__search", `{"q":"x"}`, "", "mcp__github__search", `{"q":"x"}`, ""},
 		"a tool that only Belay has":  {dialect.ClaudeCode, "remember", `{"q":"x"}`, "", "remember", `{"q":"x"}`, ""},
 		"Copilot's names of an edit":  {dialect.Copilot, "edit", `{"path":"/p/a","old_string":"a","new_string":"b"}`, "", "edit", `{"new_str":"b","old_str":"a","path":"/p/a"}`, ""},
+		"Claude Code's to-do list":    {dialect.ClaudeCode, "todo_write", `{"todos":[{"content":"x","status":"pending"}]}`, "", "TodoWrite", `{"todos":[{"activeForm":"x","content":"x","status":"pending"}]}`, ""},
+		"Gemini CLI's to-do list":     {dialect.GeminiCLI, "todo_write", `{"todos":[{"content":"x","status":"pending"}]}`, "", "write_todos", `{"todos":[{"description":"x","status":"pending"}]}`, ""},
+		"a change of a notebook":      {dialect.ClaudeCode, "edit", `{"path":"n.ipynb","old_string":"a","new_string":"b"}`, "NotebookEdit", "NotebookEdit", `{"edit_mode":"replace","new_source":"b","notebook_path":"/p/n.ipynb"}`, ""},
+		"a newer name":                {dialect.ClaudeCode, "shell_stop", `{"id":"b1"}`, "TaskStop", "TaskStop", `{"shell_id":"b1","task_id":"b1"}`, ""},
 		"Claude Code counts matches":  {dialect.ClaudeCode, "grep", `{"pattern":"x","mode":"count"}`, "", "Grep", `{"output_mode":"count","pattern":"x"}`, ""},
 		"Claude Code lists the files": {dialect.ClaudeCode, "grep", `{"pattern":"x","mode":"files"}`, "", "Grep", `{"output_mode":"files_with_matches","pattern":"x"}`, ""},
 	} {
@@ -166,6 +180,8 @@ func TestEveryNameOfAVendorLeadsBackToTheTool(t *testing.T) {
 	inputs := map[string]string{
 		"shell": `{"command":"ls"}`, "read": `{"path":"/p/a"}`, "write": `{"path":"/p/a","content":"x\n"}`,
 		"edit": `{"new_string":"b","old_string":"a","path":"/p/a"}`, "glob": `{"pattern":"*"}`, "grep": `{"pattern":"x"}`, "list": `{"path":"/p"}`,
+		"web_fetch": `{"url":"https://a.example/x"}`, "web_search": `{"query":"x"}`, "todo_write": `{"todos":[{"content":"x","status":"pending"}]}`,
+		"present_plan": `{"plan":"x"}`, "shell_output": `{"id":"b1"}`, "shell_stop": `{"id":"b1"}`,
 		"invoke_subagent": `{"name":"r","prompt":"p"}`, "invoke_skill": `{"name":"s"}`, "github__search": `{"q":"x"}`,
 	}
 	for _, vendor := range dialect.Vendors() {
@@ -238,6 +254,8 @@ func TestDecoys(t *testing.T) {
 		tool, in string
 		sees     string // "" means that the call is refused
 	}{
+		"an address beside the others": {"web_fetch", `{"url":"https://ok.example","prompt":"see HTTPS://evil.example/"}`, `{"url":"HTTPS://evil.example/"}`},
+		"two addresses":                {"WebFetch", `{"url":"https://ok.example","uri":"https://evil.example"}`, ""},
 		"a list beside the file":       {"replace", `{"file_path":"secret","old_string":"a","new_string":"b","edits":[{"path":"ok.txt"}]}`, ""},
 		"a list beside the change":     {"replace", `{"file_path":"secret","old_string":"a","new_string":"b","edits":[{"old_string":"x","new_string":"y"}]}`, `"old_string":"a","path":"secret"`},
 		"two lists":                    {"MultiEdit", `{"file_path":"f","edits":[{"old_string":"x","new_string":"y"}],"replacements":[{"filePath":"secret"}]}`, ""},

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"log/slog"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/inspect"
+	"github.com/belay-run/belay/mcptool"
 )
 
 // Main is the name of the agent that the settings describe. Other agents are declared in
@@ -35,9 +37,14 @@ type Options struct {
 	Settings []Setting
 	// MCP lists files that declare more MCP servers.
 	MCP []string
+	// Servers are more MCP servers. They start without the user's trust, as those of MCP.
+	Servers []mcptool.Server
 	// Spaces are directories of spaces that every agent loads, besides those that the user has
 	// loaded with "belay space load". Their programs run only if the user has trusted them.
 	Spaces []string
+	// Roots are more directories that the tools may use like the project, besides permit.roots
+	// of the settings.
+	Roots []string
 
 	// Model replaces the model that the settings name. An agent that is declared with its
 	// own model keeps that model.
@@ -111,7 +118,7 @@ func Open(ctx context.Context, opts *Options) (*Host, error) {
 		h.opts = *opts
 	}
 	o := &h.opts
-	with := &assembly.Options{Environ: o.Environ, MCP: o.MCP, Hooks: o.Hooks, Extensions: o.Extensions, Logger: o.Logger, Events: h.events}
+	with := &assembly.Options{Environ: o.Environ, MCP: o.MCP, Servers: o.Servers, Hooks: o.Hooks, Extensions: o.Extensions, Logger: o.Logger, Events: h.events}
 	if o.Notify != nil {
 		with.Notify = func(n assembly.Notice) { o.Notify(Notice(n)) }
 	}
@@ -152,6 +159,13 @@ func (h *Host) settings() (*config.Loaded, error) {
 			return nil, err
 		}
 		settings.Spaces = append(settings.Spaces, full)
+	}
+	for _, dir := range h.opts.Roots {
+		full, err := filepath.Abs(dir)
+		if err != nil {
+			return nil, err
+		}
+		settings.Permit.Roots = append(settings.Permit.Roots, full)
 	}
 	for _, s := range h.opts.Settings {
 		from := s.From
@@ -226,6 +240,36 @@ func (h *Host) Agent(ctx context.Context, name string) (*belay.Agent, error) {
 	h.agents[name] = made
 	h.order = append(h.order, name)
 	return made.Agent, nil
+}
+
+// SetMode switches the permission mode of a session of an agent, and of the sessions of its
+// subagents, from the next call on. That also applies to a running turn. With an empty mode the
+// session follows the settings again. The agent must have been made.
+func (h *Host) SetMode(agent, session, mode string) error {
+	made, err := h.made(agent)
+	if err != nil {
+		return err
+	}
+	return made.Floor.SetMode(session, mode)
+}
+
+// ModeOf returns the permission mode of a session of an agent. The agent must have been made.
+func (h *Host) ModeOf(agent, session string) (string, error) {
+	made, err := h.made(agent)
+	if err != nil {
+		return "", err
+	}
+	return made.Floor.ModeOf(session).Name, nil
+}
+
+// made returns an agent that was made.
+func (h *Host) made(name string) (*assembly.Assembled, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if made := h.agents[name]; made != nil {
+		return made, nil
+	}
+	return nil, fmt.Errorf("host: the agent %q was not made: call Agent first", name)
 }
 
 // Close closes the agents, the last one first, and everything that they use. It also closes

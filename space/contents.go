@@ -223,6 +223,15 @@ func (c contents) same(o contents) bool {
 	return true
 }
 
+// without returns the contents without some files.
+func (c contents) without(names []string) contents {
+	rest := maps.Clone(c)
+	for _, name := range names {
+		delete(rest, name)
+	}
+	return rest
+}
+
 // seal computes the hash of a directory again and again. It reads only files that have
 // changed.
 type seal struct {

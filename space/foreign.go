@@ -112,8 +112,12 @@ func (s *Space) cover(script string) {
 		return // another drive: nothing below this directory changes with the script
 	}
 	rel = filepath.ToSlash(rel)
-	for _, dir := range s.foreign.Dirs {
-		if strings.HasPrefix(rel, dir+"/") && !leftOut(rel) {
+	dirs := parts
+	if s.foreign != nil {
+		dirs = s.foreign.Dirs
+	}
+	for _, dir := range dirs {
+		if strings.HasPrefix(rel, dir+"/") && (s.foreign == nil || !leftOut(rel)) {
 			return
 		}
 	}
@@ -152,7 +156,7 @@ func (s *Space) coverage() coverage {
 	if f := s.foreign; f != nil {
 		return coverage{dir: s.Dir, parts: slices.Concat(f.Files, f.Dirs, s.scripts), foreign: f, named: s.scripts}
 	}
-	return coverage{dir: s.Dir, parts: parts, skip: s.written}
+	return coverage{dir: s.Dir, parts: slices.Concat(parts, s.scripts), skip: s.written}
 }
 
 // omits reports whether a file is left out.

@@ -37,6 +37,9 @@ type Options struct {
 	// environment. The host sets Prefix and Trust. Confine is called for the programs of
 	// projects and spaces. Inside Confine, [Confined] returns the grants.
 	Declare declare.Options
+	// ConfineAll calls Declare.Confine also for the programs of the host, the operator and
+	// the user. Defaults to false.
+	ConfineAll bool
 	// Every is how often [Lease.Watch] checks for changes. Defaults to a second.
 	Every time.Duration
 }
@@ -375,8 +378,12 @@ func (h *Host) limit(p *plan, d *declare.Declaration) (limited *declare.Declarat
 	return &c, beyond.Names()
 }
 
-// isGate reports whether the phase of a hook is a gate that fails closed by default.
+// isGate reports whether a hook is at a gate that fails closed by default, and whether the
+// gate waits for it.
 func isGate(d *declare.Declaration) bool {
+	if d.Detached {
+		return false
+	}
 	for _, p := range belay.Phases() {
 		if p.Name() == d.Phase {
 			return p.Info().Kind == hook.Gate && p.Info().Failure == hook.Closed
@@ -406,8 +413,12 @@ func (h *Host) set(s *Space, hooks []*declare.Declaration, check *seal, hash str
 // they are not confined.
 func (h *Host) confine(s *Space) func(context.Context, *declare.Declaration, *declare.Execution) error {
 	confine := h.opts.Declare.Confine
-	if confine == nil || s.Origin.Kind == hook.OriginOperator || s.Origin.Kind == hook.OriginHost || s.foreign != nil && s.foreign.Private {
+	private := s.Origin.Kind == hook.OriginOperator || s.Origin.Kind == hook.OriginHost || s.foreign != nil && s.foreign.Private
+	if confine == nil || private && !h.opts.ConfineAll {
 		return nil
+	}
+	if private {
+		return confine
 	}
 	return func(ctx context.Context, d *declare.Declaration, run *declare.Execution) error {
 		st, err := h.Standing(s)

@@ -13,6 +13,7 @@ import (
 	"github.com/belay-run/belay/declare"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/frontmatter"
+	"github.com/belay-run/belay/internal/namedfile"
 	"github.com/belay-run/belay/mcptool"
 	"github.com/belay-run/belay/skill"
 	"github.com/belay-run/belay/subagent"
@@ -50,7 +51,7 @@ type Space struct {
 	faults  error
 	read    contents
 	foreign *Foreign // set for a directory of another agent
-	scripts []string // programs of its hooks elsewhere, relative to Dir
+	scripts []string // programs elsewhere of hooks that were written for another agent, relative to Dir
 }
 
 // Load reads a directory and runs nothing. A space must have a manifest. Directories of
@@ -94,7 +95,7 @@ func Load(dir string, kind hook.OriginKind) (*Space, error) {
 	s.loadServers(p)
 	if s.read, err = readContents(s.coverage(), before); err != nil {
 		p.add(full, err)
-	} else if !before.same(s.read) {
+	} else if !before.same(s.read.without(s.scripts)) {
 		p.addf(full, 0, "the files changed while they were loaded: load the directory again")
 	}
 	s.Hash = s.read.hash()
@@ -237,6 +238,24 @@ func (s *Space) loadHooks(p *problems) {
 		p.declared(dir, err)
 	}
 	s.note(s.Hooks, p)
+	for _, d := range s.Hooks {
+		s.coverNamed(d)
+	}
+}
+
+// coverNamed makes trust cover the files that a hook in the dialect of another agent names.
+// The command of such a hook runs in the project.
+func (s *Space) coverNamed(d *declare.Declaration) {
+	if d.Dialect == nil {
+		return
+	}
+	project := s.Dir
+	if s.Origin.Kind == hook.OriginProject {
+		project = filepath.Dir(s.Dir)
+	}
+	for _, name := range namedfile.Find(project, "", d.Argv) {
+		s.cover(name)
+	}
 }
 
 // Gates returns the hooks in hooks/ whose phase is a gate that fails closed by default, in
@@ -275,6 +294,9 @@ func (s *Space) loadAgents(p *problems) {
 		}
 		s.own[a.Name] = hooks
 		s.note(hooks, p)
+		for _, d := range hooks {
+			s.coverNamed(d)
+		}
 	}
 }
 

@@ -32,6 +32,9 @@ type Envelope struct {
 	Origin Origin `json:"origin"`
 	// Input is the phase's input.
 	Input json.RawMessage `json:"input"`
+	// Traceparent is the span of the turn in which the hook runs, as the header traceparent
+	// of W3C. It is empty if nobody traces the agent.
+	Traceparent string `json:"traceparent,omitempty"`
 }
 
 // Origin says where a hook comes from.

@@ -3,6 +3,7 @@ package claude
 import (
 	"time"
 
+	"github.com/belay-run/belay/declare"
 	"github.com/belay-run/belay/dialect"
 	"github.com/belay-run/belay/internal/vendorhook"
 )
@@ -18,18 +19,27 @@ func ReadHooks(opts *vendorhook.Options, files ...vendorhook.File) (*vendorhook.
 	return vendorhook.Read(hookProfile(), opts, files...)
 }
 
+// SpeakHook makes a hook in Belay's own files run as a hook of Claude Code.
+func SpeakHook(opts *vendorhook.Options, d *declare.Declaration) ([]vendorhook.Note, error) {
+	return vendorhook.Speak(hookProfile(), opts, d)
+}
+
 func hookProfile() *vendorhook.Profile {
 	return &vendorhook.Profile{
 		Vendor: dialect.ClaudeCode,
 		Unit:   time.Second,
 		Timeout: func(kind dialect.Kind) time.Duration {
-			if kind == dialect.UserPromptSubmit {
+			switch kind {
+			case dialect.UserPromptSubmit:
 				return 30 * time.Second
+			case dialect.SessionEnd:
+				return 1500 * time.Millisecond
+			default:
+				return 10 * time.Minute
 			}
-			return 10 * time.Minute
 		},
 		Fields: func(e *vendorhook.Event, in map[string]any) {
-			if e.Event.Kind == dialect.SessionStart {
+			if e.Event.Kind == dialect.SessionStart && in["agent_type"] == nil {
 				in["agent_type"] = e.Agent
 			}
 		},

@@ -111,7 +111,7 @@ func (r *servers) server(name string, value json.RawMessage) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		switch {
-		case slices.Contains([]string{"type", "command", "args", "env", "cwd", "url", "headers", "disabled"}, key):
+		case slices.Contains([]string{"type", "command", "args", "env", "cwd", "url", "headers", "disabled", "description"}, key):
 		case slices.Contains(restricting, key):
 			return fmt.Errorf("its limit %s is not known to Belay: remove it, or write the server into .belay/mcp.json with the key tools", key)
 		default:

@@ -136,7 +136,7 @@ func (t *translation) rule(decision permit.RuleDecision, text string) {
 	case "Bash", "BashOutput", "KillShell":
 		t.command(tool, spec)
 	case "Read":
-		t.path(spec, []string{"read"}, []string{"*"})
+		t.read(spec)
 	case "Edit", "MultiEdit", "Write", "NotebookEdit":
 		t.edit(spec)
 	case "Grep", "Glob", "LS":
@@ -176,6 +176,12 @@ func (t *translation) server(name string) {
 	}
 	name = strings.NewReplacer("[", "?", `\`, "?").Replace(name)
 	t.add(t.decision, name, "")
+	if t.decision != permit.RuleAllow { // rules with this spelling match by Options.Aliases, see dialect.ServerAliases
+		t.add(t.decision, "mcp__"+name, "")
+		if named && tool != "" && tool != "*" { // it can also be a server with __ in its name
+			t.add(t.decision, "mcp__"+server+"__"+tool+"__*", "")
+		}
+	}
 	if t.decision != permit.RuleAllow && strings.ContainsAny(name, ".:/ ") { // Belay spells such names in another way
 		t.add(t.decision, strings.NewReplacer(".", "*", ":", "*", "/", "*", " ", "*").Replace(name), "")
 	}
@@ -240,6 +246,23 @@ func (t *translation) edit(spec string) {
 	}
 	for _, glob := range t.globs(spec) {
 		t.add(permit.RuleAsk, "shell", "path:"+glob)
+	}
+}
+
+// readers are commands that read files and to which Claude Code applies rules about Read.
+// Without a path, a rule denies each of them.
+var readers = []string{"cat", "head", "tail", "sed", "less", "more", "grep", "rg", "awk", "nl", "tac", "xxd", "od", "strings"}
+
+// read translates a rule about reading. Claude Code applies it to all tools that read files,
+// such as Grep and Glob, and to commands such as cat.
+func (t *translation) read(spec string) {
+	if spec != "" || t.decision == permit.RuleAllow {
+		t.path(spec, []string{"read"}, []string{"*"})
+		return
+	}
+	t.whole("read", "grep", "glob", "list")
+	for _, command := range readers {
+		t.add(t.decision, "shell", command)
 	}
 }
 

@@ -21,6 +21,8 @@ type Plugin struct {
 	Own bool
 	// Commands, Agents and Skills are the directories of these parts. They exist.
 	Commands, Agents, Skills []string
+	// HookFiles are the files with hooks, relative to Root and with slashes. They exist.
+	HookFiles []string
 	// Servers are the MCP servers.
 	Servers *Servers
 	// Notes say what is not used, and why.
@@ -37,8 +39,24 @@ type manifest struct {
 	Commands   json.RawMessage `json:"commands"`
 	Agents     json.RawMessage `json:"agents"`
 	Skills     json.RawMessage `json:"skills"`
+	Hooks      json.RawMessage `json:"hooks"`
 	MCPServers json.RawMessage `json:"mcpServers"`
 }
+
+// unusedParts are keys of a manifest, or of an entry of a marketplace, for parts of a plugin
+// that Belay does not have.
+var unusedParts = []string{"channels", "dependencies", "experimental", "lspServers", "monitors", "outputStyles", "settings", "themes", "userConfig", "workflows"}
+
+// unusedKeys returns which of the keys a JSON object has.
+func unusedKeys(text []byte, keys ...string) []string {
+	var given map[string]json.RawMessage
+	if json.Unmarshal(text, &given) != nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return given[key] == nil })
+}
+
+const manifestFile = ".claude-plugin/plugin.json"
 
 // ReadPlugin reads the plugin in a directory. name is used if the manifest has no name.
 // lookup returns environment variables.
@@ -49,7 +67,7 @@ func ReadPlugin(root, name string, lookup func(name string) (string, bool)) (*Pl
 	}
 	p := &Plugin{Name: name, Root: actual}
 	var m manifest
-	file := filepath.Join(actual, ".claude-plugin", "plugin.json")
+	file := filepath.Join(actual, filepath.FromSlash(manifestFile))
 	text, err := readText(file, mostManifest)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("plugin.json cannot be read: %w", err)
@@ -68,6 +86,13 @@ func ReadPlugin(root, name string, lookup func(name string) (string, bool)) (*Pl
 	p.Commands = p.part("commands", m.Commands)
 	p.Agents = p.part("agents", m.Agents)
 	p.Skills = p.part("skills", m.Skills)
+	p.hooks(m.Hooks)
+	if unused := unusedKeys([]byte(text), unusedParts...); len(unused) > 0 {
+		p.notef("plugin.json: Belay does not use %s", strings.Join(unused, ", "))
+	}
+	if isRegular(filepath.Join(actual, "SKILL.md")) {
+		p.notef("SKILL.md is not used: move it into a directory below skills")
+	}
 	p.servers(file, text, m.MCPServers, func(name string) (string, bool) {
 		if name == "CLAUDE_PLUGIN_ROOT" {
 			return actual, true
@@ -114,11 +139,50 @@ func (p *Plugin) part(name string, more json.RawMessage) []string {
 		case !info.IsDir():
 			full = filepath.Dir(full) // Belay reads the other files of this directory, too
 		}
-		if full != p.Root && !slices.Contains(dirs, full) {
+		switch {
+		case full == p.Root:
+			p.notef("plugin.json: %s: %s is not used: move it into a directory", name, path)
+		case !slices.Contains(dirs, full):
 			dirs = append(dirs, full)
 		}
 	}
 	return dirs
+}
+
+// hooks finds the files with hooks: hooks/hooks.json, those that the manifest names, and the
+// manifest itself.
+func (p *Plugin) hooks(more json.RawMessage) {
+	paths := []string{PluginHookFile}
+	var named []json.RawMessage
+	if len(more) > 0 && json.Unmarshal(more, &named) != nil {
+		named = []json.RawMessage{more}
+	}
+	for _, one := range named {
+		var path string
+		var inside map[string]json.RawMessage
+		switch {
+		case json.Unmarshal(one, &path) == nil:
+			paths = append(paths, path)
+		case json.Unmarshal(one, &inside) == nil && len(named) == 1 && more[0] == '{':
+			paths = append(paths, manifestFile)
+		default:
+			p.notef("plugin.json: hooks is neither a path nor an object with events, so its hooks do not run")
+		}
+	}
+	for i, path := range paths {
+		full := filepath.Join(p.Root, filepath.FromSlash(path))
+		rel, err := filepath.Rel(p.Root, full)
+		switch {
+		case !isRegular(full):
+			if i > 0 {
+				p.notef("plugin.json: hooks: %s does not exist", path)
+			}
+		case err != nil || !p.has(full):
+			p.notef("plugin.json: hooks: %s is outside of the plugin, so its hooks do not run", path)
+		case !slices.Contains(p.HookFiles, filepath.ToSlash(rel)):
+			p.HookFiles = append(p.HookFiles, filepath.ToSlash(rel))
+		}
+	}
 }
 
 // has reports whether a path is inside the plugin, after links are resolved.
@@ -176,10 +240,7 @@ func Marketplace(dir string) (plugins map[string]string, notes []string, err err
 		Metadata struct {
 			PluginRoot string `json:"pluginRoot"`
 		} `json:"metadata"`
-		Plugins []struct {
-			Name   string          `json:"name"`
-			Source json.RawMessage `json:"source"`
-		} `json:"plugins"`
+		Plugins []json.RawMessage `json:"plugins"`
 	}
 	if err := json.Unmarshal([]byte(text), &m); err != nil {
 		return nil, nil, fmt.Errorf("marketplace.json cannot be read: %w", err)
@@ -189,7 +250,15 @@ func Marketplace(dir string) (plugins map[string]string, notes []string, err err
 		return nil, nil, plain(err)
 	}
 	plugins = make(map[string]string)
-	for _, p := range m.Plugins {
+	for _, entry := range m.Plugins {
+		var p struct {
+			Name   string          `json:"name"`
+			Source json.RawMessage `json:"source"`
+		}
+		if err := json.Unmarshal(entry, &p); err != nil {
+			notes = append(notes, fmt.Sprintf("an entry cannot be read: %v", err))
+			continue
+		}
 		var source string
 		if json.Unmarshal(p.Source, &source) != nil {
 			notes = append(notes, fmt.Sprintf("plugin %s is elsewhere: Belay downloads nothing", p.Name))
@@ -200,6 +269,9 @@ func Marketplace(dir string) (plugins map[string]string, notes []string, err err
 			root, err := filepath.EvalSymlinks(filepath.Join(base, filepath.FromSlash(from), filepath.FromSlash(source)))
 			if err == nil && inside(base, root) {
 				plugins[p.Name], found = root, true
+				if unused := unusedKeys(entry, append([]string{"agents", "commands", "hooks", "mcpServers", "skills"}, unusedParts...)...); len(unused) > 0 {
+					notes = append(notes, fmt.Sprintf("plugin %s: Belay does not use %s of its entry, but only what the plugin's own files declare", p.Name, strings.Join(unused, ", ")))
+				}
 				break
 			}
 		}

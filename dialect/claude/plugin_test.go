@@ -114,3 +114,49 @@ func TestPluginsAreFoundAndRead(t *testing.T) {
 		}
 	}
 }
+
+// Nothing of a plugin is left out in silence, and its hooks are found where its manifest says.
+//
+// SPEC B-01, B-04
+func TestPartsOfAPluginAreFoundOrNamed(t *testing.T) {
+	t.Parallel()
+	for rule, test := range map[string]struct {
+		manifest string
+		files    []string // besides the manifest
+		hooks    []string
+		note     string
+	}{
+		"the usual file":            {`{"name": "p"}`, []string{"hooks/hooks.json"}, []string{"hooks/hooks.json"}, ""},
+		"the usual file is named":   {`{"name": "p", "hooks": "./hooks/hooks.json"}`, []string{"hooks/hooks.json"}, []string{"hooks/hooks.json"}, ""},
+		"another file":              {`{"name": "p", "hooks": "./more.json"}`, []string{"hooks/hooks.json", "more.json"}, []string{"hooks/hooks.json", "more.json"}, ""},
+		"several files":             {`{"name": "p", "hooks": ["./a.json", "./b.json"]}`, []string{"a.json", "b.json"}, []string{"a.json", "b.json"}, ""},
+		"in the manifest":           {`{"name": "p", "hooks": {"Stop": []}}`, nil, []string{".claude-plugin/plugin.json"}, ""},
+		"a file that is not there":  {`{"name": "p", "hooks": "./gone.json"}`, nil, nil, "./gone.json does not exist"},
+		"a file outside":            {`{"name": "p", "hooks": "../out.json"}`, []string{"../out.json"}, nil, "../out.json is outside of the plugin"},
+		"hooks as a number":         {`{"name": "p", "hooks": 7}`, nil, nil, "hooks is neither a path nor an object"},
+		"parts that Belay has not":  {`{"name": "p", "lspServers": {}, "userConfig": {}}`, nil, nil, "Belay does not use lspServers, userConfig"},
+		"commands beside the parts": {`{"name": "p", "commands": ["./x.md"]}`, []string{"x.md"}, nil, "commands: ./x.md is not used: move it into a directory"},
+		"a skill beside the parts":  {`{"name": "p"}`, []string{"SKILL.md"}, nil, "SKILL.md is not used"},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			t.Parallel()
+			files := map[string]string{"p/.claude-plugin/plugin.json": test.manifest}
+			for _, name := range test.files {
+				files[filepath.Join("p", filepath.FromSlash(name))] = "{}"
+			}
+			p, err := claude.ReadPlugin(filepath.Join(write(t, files), "p"), "p", variables)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if notes := strings.Join(p.Notes, "; "); !slices.Equal(p.HookFiles, test.hooks) || !strings.Contains(notes, test.note) || test.note == "" && notes != "" {
+				t.Errorf("hooks in %q, want %q; notes %q, want %q", p.HookFiles, test.hooks, notes, test.note)
+			}
+		})
+	}
+	dir := write(t, map[string]string{
+		".claude-plugin/marketplace.json": `{"plugins": [{"name": "p", "source": "./p", "skills": ["./x"], "lspServers": {}}, 7]}`, "p/commands/a.md": "A",
+	})
+	if _, notes, err := claude.Marketplace(dir); err != nil || len(notes) != 2 || !strings.Contains(notes[0], "Belay does not use skills, lspServers of its entry") {
+		t.Errorf("%v, notes %q", err, notes)
+	}
+}

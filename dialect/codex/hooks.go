@@ -3,6 +3,7 @@ package codex
 import (
 	"time"
 
+	"github.com/belay-run/belay/declare"
 	"github.com/belay-run/belay/dialect"
 	"github.com/belay-run/belay/internal/vendorhook"
 )
@@ -13,6 +14,11 @@ const HookFile = "hooks.json"
 // ReadHooks reads the hooks of hooks.json files.
 func ReadHooks(opts *vendorhook.Options, files ...vendorhook.File) (*vendorhook.Reading, error) {
 	return vendorhook.Read(hookProfile(), opts, files...)
+}
+
+// SpeakHook makes a hook in Belay's own files run as a hook of Codex.
+func SpeakHook(opts *vendorhook.Options, d *declare.Declaration) ([]vendorhook.Note, error) {
+	return vendorhook.Speak(hookProfile(), opts, d)
 }
 
 func hookProfile() *vendorhook.Profile {
@@ -28,8 +34,10 @@ func hookProfile() *vendorhook.Profile {
 		Failures: true,
 		Fields: func(e *vendorhook.Event, in map[string]any) {
 			in["turn_id"], in["model"] = e.Turn, ""
-			if in["transcript_path"] == "" {
-				in["transcript_path"] = nil
+			for _, key := range []string{"transcript_path", "agent_transcript_path"} {
+				if in[key] == "" {
+					in[key] = nil
+				}
 			}
 		},
 		Env: func(o *vendorhook.Options, _ *vendorhook.Event) []string {

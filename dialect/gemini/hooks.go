@@ -3,6 +3,7 @@ package gemini
 import (
 	"time"
 
+	"github.com/belay-run/belay/declare"
 	"github.com/belay-run/belay/dialect"
 	"github.com/belay-run/belay/internal/vendorhook"
 )
@@ -13,6 +14,11 @@ const HookFile = "settings.json"
 // ReadHooks reads the hooks of settings files.
 func ReadHooks(opts *vendorhook.Options, files ...vendorhook.File) (*vendorhook.Reading, error) {
 	return vendorhook.Read(hookProfile(), opts, files...)
+}
+
+// SpeakHook makes a hook in Belay's own files run as a hook of Gemini CLI.
+func SpeakHook(opts *vendorhook.Options, d *declare.Declaration) ([]vendorhook.Note, error) {
+	return vendorhook.Speak(hookProfile(), opts, d)
 }
 
 func hookProfile() *vendorhook.Profile {

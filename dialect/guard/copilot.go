@@ -8,11 +8,12 @@ import (
 	"github.com/belay-run/belay/dialect"
 )
 
-// The contract of GitHub Copilot:
-// https://docs.github.com/en/copilot/reference/copilot-cli-reference/cli-hooks-reference
+// The contract of GitHub Copilot: https://docs.github.com/en/copilot/reference/hooks-reference,
+// as of August 2026.
 //
-// Copilot continues after every exit code except 0, so a denial is always JSON with exit
-// code 0. Its own spelling of events (preToolUse) does not write the name of the event: the
+// At preToolUse, every exit code but 0 denies; older versions continued. At other events,
+// Copilot continues after a failure. So a denial is always JSON with exit code 0: this is
+// right for all versions. Its own spelling of events (preToolUse) does not write the name of the event: the
 // command needs --event. The other spelling (PreToolUse) has the field hook_event_name.
 
 var copilotEvents = map[string]struct {
@@ -20,12 +21,12 @@ var copilotEvents = map[string]struct {
 	can   abilities
 }{
 	"preToolUse":          {belay.ToolPre.Name(), abilities{ask: true, deny: true, input: true}},
-	"postToolUse":         {belay.ToolPost.Name(), abilities{}},
+	"postToolUse":         {belay.ToolPost.Name(), abilities{result: true, context: true}},
 	"postToolUseFailure":  {belay.ToolPost.Name(), abilities{}},
 	"userPromptSubmitted": {belay.UserPromptSubmit.Name(), abilities{}},
 	"agentStop":           {belay.TurnStop.Name(), abilities{deny: true}},
 	"subagentStop":        {belay.SubagentStop.Name(), abilities{}},
-	"sessionStart":        {belay.SessionStart.Name(), abilities{}},
+	"sessionStart":        {belay.SessionStart.Name(), abilities{context: true}},
 	"sessionEnd":          {belay.SessionEnd.Name(), abilities{}},
 	"preCompact":          {belay.TurnPreCompaction.Name(), abilities{}},
 }
@@ -47,6 +48,7 @@ func readCopilot(f fields, name, project string) (*event, error) {
 	known := copilotEvents[copilotName(name)]
 	e := &event{agent: dialect.Copilot, phase: known.phase, can: known.can}
 	e.session, e.dir = f.text("sessionId", "session_id"), f.text("cwd")
+	e.continued = f.isTrue("stop_hook_active")
 	switch e.phase {
 	case belay.ToolPre.Name(), belay.ToolPost.Name():
 		input := f.first("toolArgs", "tool_input")
@@ -86,6 +88,13 @@ type copilotOutput struct {
 	Input      json.RawMessage `json:"modifiedArgs,omitempty"`
 	Decision   string          `json:"decision,omitempty"`
 	Why        string          `json:"reason,omitempty"`
+	Result     *copilotResult  `json:"modifiedResult,omitempty"`
+	Context    string          `json:"additionalContext,omitempty"`
+}
+
+type copilotResult struct {
+	Type string `json:"resultType"`
+	Text string `json:"textResultForLlm"`
 }
 
 func writeCopilot(e *event, a answer) Output {
@@ -101,8 +110,13 @@ func writeCopilot(e *event, a answer) Output {
 		}
 	case a.blocks():
 		out.Decision, out.Why = "block", a.reason
+	case a.result != nil:
+		out.Result = &copilotResult{"success", orNoText(*a.result)}
 	}
-	if out.Permission == "" && out.Input == nil && out.Decision == "" {
+	if e.can.context {
+		out.Context = a.joined()
+	}
+	if out.Permission == "" && out.Input == nil && out.Decision == "" && out.Result == nil && out.Context == "" {
 		return silent(a)
 	}
 	return printed(out, a)

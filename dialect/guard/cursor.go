@@ -8,12 +8,12 @@ import (
 	"github.com/belay-run/belay/dialect"
 )
 
-// The contract of Cursor: https://cursor.com/docs/hooks
+// The contract of Cursor: https://cursor.com/docs/hooks, as of 2026.
 //
 // Cursor reads JSON from standard output if the exit code is 0. With exit code 2 it blocks.
 // After any other exit code it continues, unless the hook has failClosed. Only
-// beforeShellExecution and beforeMCPExecution ask the user: for preToolUse we found no
-// source which says that Cursor obeys "ask".
+// beforeShellExecution and beforeMCPExecution ask the user: Cursor accepts "ask" at
+// preToolUse, but its documentation says that it does not enforce it.
 
 var cursorEvents = map[string]struct {
 	phase string
@@ -51,6 +51,7 @@ func readCursor(f fields, name, project string) (*event, error) {
 		if err == nil {
 			err = e.setCall(tool, input, f.text("tool_use_id"), project)
 		}
+		e.server = cursorServer(f, tool)
 		if err != nil && e.phase == belay.ToolPre.Name() {
 			return nil, err
 		}
@@ -100,9 +101,18 @@ func cursorCall(f fields, name string) (tool string, input json.RawMessage, err 
 		tool, mcp = strings.Replace(strings.TrimSpace(rest), ":", "__", 1), true
 	}
 	if mcp && tool != "" && !strings.Contains(tool, "__") { // Cursor does not always name the server
-		tool = "cursor__" + tool
+		tool = nameless + "__" + tool
 	}
 	return tool, input, nil
+}
+
+// cursorServer returns what an event says about the MCP server of a call.
+func cursorServer(f fields, tool string) server {
+	name, nameOnly := strings.CutPrefix(tool, nameless+"__")
+	if !nameOnly {
+		return server{}
+	}
+	return server{tool: name, name: f.text("server_name", "mcp_server_name"), url: f.text("url"), command: f.text("command")}
 }
 
 type cursorOutput struct {

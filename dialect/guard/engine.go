@@ -18,7 +18,7 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// Options are the parts of an engine. All fields are required, except Expiry.
+// Options are the parts of an engine. All fields are required, except Expiry and Servers.
 type Options struct {
 	// Project is the directory whose hooks and floor are asked.
 	Project string
@@ -28,6 +28,10 @@ type Options struct {
 	Floor belay.Authorizer
 	// Store keeps sessions, approvals and the records of hooks.
 	Store belay.ManageStore
+	// Servers are the MCP servers that the agents may have, and those that rules and hooks
+	// name. Defaults to none: then a rule about a tool of a server does not apply to calls
+	// of Cursor, and the floor asks about them.
+	Servers []Server
 	// Expiry says how long an approval waits. Defaults to 24 hours.
 	Expiry time.Duration
 }
@@ -169,6 +173,7 @@ var severity = map[belay.ToolDecision]int{belay.ToolPass: 0, belay.ToolAsk: 1, b
 func (e *Engine) toolPre(ctx context.Context, s *hook.Snapshot, scope hook.Scope, ev *event) (answer, error) {
 	var merged answer
 	var questions []question
+	e.guess(ev)
 	for i, call := range ev.calls {
 		id := cmp.Or(ev.callID, newID("call-"))
 		if i > 0 {
@@ -193,7 +198,7 @@ func (e *Engine) toolPre(ctx context.Context, s *hook.Snapshot, scope hook.Scope
 		if _, known := severity[v.Decision]; !known {
 			v.Decision = belay.ToolDeny
 		}
-		if v.Decision == belay.ToolAsk {
+		if v.Decision == belay.ToolAsk && (!ev.guessed || len(questions) == 0) { // one question for all meanings
 			questions = append(questions, question{
 				id: id, tool: call.Tool, input: o.Input.Input(), reason: v.Reason, by: by, floor: o.By == FloorID, places: floor.Places, theirs: ev.call,
 			})

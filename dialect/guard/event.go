@@ -30,6 +30,10 @@ type event struct {
 	call   dialect.Call
 	callID string
 	calls  []dialect.Call
+	// server says which MCP server the call is for. guessed means that calls has several
+	// tools that the call may mean, because its name has several meanings.
+	server  server
+	guessed bool
 	// text is the prompt of the user, the last text of the model, or the result of a tool.
 	text   string
 	failed bool // the tool failed

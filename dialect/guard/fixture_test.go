@@ -3,13 +3,13 @@ package guard_test
 import (
 	"context"
 	"encoding/json"
-	"path/filepath"
 	"testing"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/dialect"
 	"github.com/belay-run/belay/dialect/guard"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/filetest"
 	"github.com/belay-run/belay/store/sqlite"
 )
 
@@ -43,8 +43,18 @@ type guarded struct {
 // newEngine returns an engine with a real store in a file.
 func newEngine(t *testing.T, floor belay.Authorizer, hooks ...hook.Subscription) *guarded {
 	t.Helper()
-	return openEngine(t, filepath.Join(t.TempDir(), "belay.db"), floor, hooks...)
+	return openEngine(t, newFile(t), floor, hooks...)
 }
+
+// newFile returns a file with a store without sessions. Its tables were made once, because
+// that is slow.
+var newFile = filetest.Copies("belay.db", func(path string) error {
+	store, err := sqlite.Open(context.Background(), path, nil)
+	if err != nil {
+		return err
+	}
+	return store.Close()
+})
 
 func openEngine(t *testing.T, file string, floor belay.Authorizer, hooks ...hook.Subscription) *guarded {
 	t.Helper()

@@ -31,6 +31,9 @@ func readGemini(f fields, name, project string) (*event, error) {
 	if err := readCommon(e, f, name, project); err != nil {
 		return nil, err
 	}
+	if server, err := readFields(f.first("mcp_context")); err == nil {
+		e.server.name, e.server.tool = server.text("server_name"), server.text("tool_name")
+	}
 	if result, err := readFields(f.first("tool_response")); err == nil && e.phase == belay.ToolPost.Name() {
 		if content := result.first("llmContent"); content != nil {
 			e.text = shown(content)

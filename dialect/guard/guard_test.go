@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -47,7 +46,7 @@ func denies(o guard.Output) bool {
 
 func TestAnApprovalLetsTheSameCallPassOnce(t *testing.T) { // SPEC B-05
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "belay.db")
+	file := newFile(t)
 	g := openEngine(t, file, asked)
 	first := g.answer(t, dialect.Codex, "", push)
 	id := approvalID.FindString(string(first.Stdout))
@@ -76,7 +75,7 @@ func TestAnApprovalLetsTheSameCallPassOnce(t *testing.T) { // SPEC B-05
 
 func TestTwoRetriesAtTheSameTimeUseAnApprovalOnce(t *testing.T) { // SPEC B-05
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "belay.db")
+	file := newFile(t)
 	g := openEngine(t, file, asked)
 	g.answer(t, dialect.Codex, "", push)
 	g.decide(t, true, "")
@@ -145,7 +144,7 @@ func TestOneGuardSeesAllSpellings(t *testing.T) { // SPEC B-03, B-05
 		{"beforeReadFile", recorded[dialect.Cursor]["read"], dialect.Cursor, []string{`read {"path":".env"}`}},
 		{"an MCP tool", pre("mcp__db__query", `{"sql":"select 1"}`), dialect.ClaudeCode, []string{`db__query {"sql":"select 1"}`}},
 		{"an MCP tool of Cursor", recorded[dialect.Cursor]["mcp"], dialect.Cursor, []string{`cursor__query {"sql":"select 1"}`}},
-		{"a tool that only the agent has", pre("TodoWrite", `{"todos":[]}`), dialect.ClaudeCode, []string{`TodoWrite {"todos":[]}`}},
+		{"a tool that only the agent has", pre("EnterWorktree", `{"name":"x"}`), dialect.ClaudeCode, []string{`EnterWorktree {"name":"x"}`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

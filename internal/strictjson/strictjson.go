@@ -36,6 +36,9 @@ func Decode(data []byte, into any) error {
 // CheckKeys returns an error if an object has a duplicate key, or two keys that differ only
 // in case. Go's decoder treats such keys as equal, but other decoders do not.
 func CheckKeys(data []byte) error {
+	if haveDistinctKeys(data) { // fast path: ordinary objects
+		return nil
+	}
 	return checkKeys(json.NewDecoder(bytes.NewReader(data)))
 }
 

@@ -11,9 +11,11 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/declare"
 	"github.com/belay-run/belay/declare/worker"
 	"github.com/belay-run/belay/dialect"
+	"github.com/belay-run/belay/hook"
 )
 
 // exitBlock is the exit code that blocks, in all dialects.
@@ -22,10 +24,12 @@ const exitBlock = 2
 // said is what a command has answered.
 type said struct {
 	denied, stopped, asked, allowed bool
+	json                            bool // the output is a JSON object
 
 	reason  string          // of a denial, a question or an approval
 	stop    string          // why everything stops
 	context []string        // for the model
+	advice  string          // the part of context that is inside hookSpecificOutput
 	message string          // for the user
 	plain   string          // output that is not JSON
 	input   json.RawMessage // the new input of a tool, or nil
@@ -36,6 +40,9 @@ type said struct {
 // Read returns the answer of the phase.
 func (p *proto) Read(_ context.Context, e *worker.Envelope, r *declare.Reply) (json.RawMessage, error) {
 	if p.async {
+		if r.Err == nil && r.Code != 0 {
+			return nil, failed(fmt.Sprintf("exit code %d", r.Code), fmt.Errorf("its standard error: %s", cmp.Or(r.Stderr, "empty")))
+		}
 		return nil, r.Err
 	}
 	s := p.understand(r)
@@ -63,13 +70,18 @@ func (p *proto) understand(r *declare.Reply) *said {
 	s := readOutput(r.Stdout)
 	switch {
 	case r.Code == exitBlock:
-		s.denied, s.reason = true, cmp.Or(strings.TrimSpace(r.Stderr), s.reason)
-		s.context, s.input, s.result, s.plain = nil, nil, nil, ""
+		if !s.denied || !s.json {
+			s.reason = strings.TrimSpace(r.Stderr)
+		}
+		s.reason = cmp.Or(s.reason, strings.TrimSpace(r.Stderr))
+		s.denied, s.input, s.result, s.plain = true, nil, nil, ""
 	case s.denied || s.stopped:
 	case r.Cut && p.gate():
 		s.denied, s.reason = true, "the hook printed too much, so Belay could not read its decision"
 	case r.Err != nil:
 		s.fault = r.Err
+	case r.Code != 0 && s.json && s.fault == nil && p.Vendor == dialect.ClaudeCode && (p.open() || p.asks(s)): // it reads the output with every exit code, but here a failure allows nothing
+		s.allowed, s.input, s.result = false, nil, nil
 	case r.Code != 0:
 		s.fault = failed(fmt.Sprintf("exit code %d", r.Code), fmt.Errorf("its standard error: %s", cmp.Or(r.Stderr, "empty")))
 	}
@@ -79,6 +91,21 @@ func (p *proto) understand(r *declare.Reply) *said {
 // gate reports whether the hook decides about something that has not happened yet.
 func (p *proto) gate() bool {
 	return slices.Contains([]dialect.Kind{dialect.PreToolUse, dialect.UserPromptSubmit, dialect.PermissionRequest}, p.event.Kind)
+}
+
+// asks reports whether the answer makes Belay ask a person.
+func (p *proto) asks(s *said) bool { return s.asked && p.event.Kind == dialect.PreToolUse }
+
+// open reports whether Belay continues after a failure of the hook.
+func (p *proto) open() bool {
+	f := p.decl.Options.Failure
+	return f == hook.Open || f == hook.Failure{} && !p.strict && !closesByDefault(p.decl.Phase)
+}
+
+// closesByDefault reports whether Belay stops after a failure of a hook that names no
+// failure mode.
+func closesByDefault(phase string) bool {
+	return slices.ContainsFunc(belay.Phases(), func(p hook.AnyPhase) bool { return p.Name() == phase && p.Info().Failure == hook.Closed })
 }
 
 // readOutput reads standard output.
@@ -92,6 +119,7 @@ func readOutput(stdout string) *said {
 		}
 		return s
 	}
+	s.json = true
 	top := keysOf([]byte(text))
 	own := make(keys)
 	for _, v := range top["hookSpecificOutput"] {
@@ -102,7 +130,7 @@ func readOutput(stdout string) *said {
 		request.join(keysOf(v))
 	}
 	s.decide(top, own, request)
-	s.message = top.text("systemMessage")
+	s.message, s.advice = top.text("systemMessage"), own.text("additionalContext")
 	for _, k := range []keys{own, top} {
 		if text := k.text("additionalContext"); strings.TrimSpace(text) != "" && !slices.Contains(s.context, text) {
 			s.context = append(s.context, text)
@@ -115,14 +143,43 @@ func readOutput(stdout string) *said {
 	}
 	for _, key := range []string{"updatedToolOutput", "updatedMCPToolOutput", "tool_output"} {
 		if v := own.last(key); v != nil && string(v) != "null" {
-			text := own.text(key)
-			if text == "" {
-				text = string(v)
-			}
+			text := resultText(v)
 			s.result = &text
 		}
 	}
 	return s
+}
+
+// resultText returns the text of a new result. Claude Code has a form for each tool: a text,
+// the output of a command, or a list of texts.
+func resultText(v json.RawMessage) string {
+	var text string
+	var parts []struct {
+		Text string `json:"text"`
+	}
+	var form struct {
+		Stdout  *string         `json:"stdout"`
+		Stderr  string          `json:"stderr"`
+		Content json.RawMessage `json:"content"`
+	}
+	switch {
+	case json.Unmarshal(v, &text) == nil:
+		return text
+	case json.Unmarshal(v, &parts) == nil:
+		var all []string
+		for _, p := range parts {
+			all = append(all, p.Text)
+		}
+		return strings.Join(all, "\n")
+	case json.Unmarshal(v, &form) != nil:
+		return string(v)
+	case form.Stdout != nil:
+		return strings.TrimSpace(*form.Stdout + "\n" + form.Stderr)
+	case len(form.Content) > 0 && (form.Content[0] == '"' || form.Content[0] == '['):
+		return resultText(form.Content)
+	default:
+		return string(v)
+	}
 }
 
 // decide reads the decisions of an answer. If an answer has several, the most severe one

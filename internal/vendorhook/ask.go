@@ -1,15 +1,18 @@
 package vendorhook
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/belay-run/belay/declare"
 	"github.com/belay-run/belay/declare/worker"
 	"github.com/belay-run/belay/dialect"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/hook/codes"
+	"github.com/belay-run/belay/internal/childturn"
 )
 
 // Transcript writes a file with a conversation and returns its path.
@@ -43,6 +46,8 @@ type input struct {
 	Trigger       string          `json:"trigger"`
 	Name          string          `json:"name"`
 	Run           string          `json:"run"`
+	Subagent      string          `json:"subagent"`
+	LatencyNS     int64           `json:"latency_ns"`
 	Message       string          `json:"message"`
 	Reason        string          `json:"reason"`
 }
@@ -53,6 +58,7 @@ type proto struct {
 	opts            *Options
 	event           dialect.Event
 	async           bool
+	strict          bool // the file or the settings do not want Belay to continue after a failure
 	readsTranscript bool
 	when            *condition
 	memory          *memory
@@ -94,17 +100,23 @@ func (p *proto) Ask(ctx context.Context, e *worker.Envelope) (*declare.Question,
 	if err != nil {
 		return nil, err
 	}
-	transcript := ""
-	if p.readsTranscript && p.opts.Transcript != nil {
-		if transcript, err = p.opts.Transcript(ctx, e.Session); err != nil {
-			return nil, failed("the transcript for the hook cannot be written", err)
-		}
-	}
+	child := childturn.Of(ctx)
+	main := cmp.Or(child.Session, e.Session) // all vendors report the session of the main agent
 	in := map[string]any{
-		"session_id": e.Session, "transcript_path": transcript, "cwd": p.opts.Project, "hook_event_name": p.event.Name,
-		"permission_mode": PermissionMode(p.opts.Mode),
+		"session_id": main, "cwd": p.opts.Project, "hook_event_name": p.event.Name, "permission_mode": PermissionMode(p.opts.Mode),
+	}
+	if child.ID != "" {
+		in["agent_id"], in["agent_type"] = child.ID, child.Name
 	}
 	p.fields(ev, in)
+	if in["transcript_path"], err = p.transcript(ctx, main); err != nil {
+		return nil, err
+	}
+	if p.event.Kind == dialect.SubagentStop {
+		if in["agent_transcript_path"], err = p.transcript(ctx, e.Session); err != nil {
+			return nil, err
+		}
+	}
 	if p.Fields != nil {
 		p.Fields(ev, in)
 	}
@@ -113,6 +125,19 @@ func (p *proto) Ask(ctx context.Context, e *worker.Envelope) (*declare.Question,
 		return nil, failed("the event cannot be written as JSON", err)
 	}
 	return &declare.Question{Stdin: append(stdin, '\n'), Env: p.Env(p.opts, ev)}, nil
+}
+
+// transcript writes the file with the conversation of a session, if the hook reads it. It
+// returns the path of the file, or "".
+func (p *proto) transcript(ctx context.Context, session string) (string, error) {
+	if !p.readsTranscript || p.opts.Transcript == nil {
+		return "", nil
+	}
+	path, err := p.opts.Transcript(ctx, session)
+	if err != nil {
+		return "", failed("the transcript for the hook cannot be written", err)
+	}
+	return path, nil
 }
 
 // fields adds the fields of an event that all vendors have.
@@ -125,18 +150,18 @@ func (p *proto) fields(ev *Event, in map[string]any) {
 	}
 	switch p.event.Kind {
 	case dialect.PostToolUse:
-		in["tool_response"] = p.response(ev)
+		in["tool_response"], in["duration_ms"] = p.response(ev), ev.in.LatencyNS/int64(time.Millisecond)
 	case dialect.PostToolUseFailure:
-		in["error"], in["is_interrupt"] = ev.in.Text, false
+		in["error"], in["is_interrupt"], in["duration_ms"] = ev.in.Text, false, ev.in.LatencyNS/int64(time.Millisecond)
 	case dialect.Stop:
 		in["stop_hook_active"], in["last_assistant_message"] = ev.in.Continuations > 0, ev.in.Text
-	case dialect.SubagentStop, dialect.SubagentStart:
+	case dialect.SubagentStart:
 		in["agent_id"], in["agent_type"] = ev.in.Run, ev.in.Name
-		if p.event.Kind == dialect.SubagentStop {
-			in["stop_hook_active"] = false
-		}
+	case dialect.SubagentStop:
+		in["agent_id"], in["agent_type"] = ev.in.Run, ev.in.Subagent
+		in["stop_hook_active"], in["last_assistant_message"] = ev.in.Continuations > 0, ev.in.Text
 	case dialect.SessionStart:
-		in["source"] = sourceOf(ev.in.Source)
+		in["source"] = sourceOf(p.Vendor, ev.in.Source)
 	case dialect.SessionEnd:
 		in["reason"] = endReason
 	case dialect.UserPromptSubmit:
@@ -164,6 +189,8 @@ func (p *proto) response(ev *Event) any {
 		return r
 	case p.Vendor == dialect.Codex:
 		return ev.in.Text
+	case ev.in.Tool == "invoke_subagent":
+		return map[string]any{"status": "completed", "content": []any{map[string]any{"type": "text", "text": ev.in.Text}}}
 	case ev.in.Tool == "shell":
 		return map[string]any{"stdout": ev.in.Text, "stderr": "", "interrupted": false, "isImage": false}
 	case ev.FilePath != "":
@@ -177,11 +204,15 @@ func (p *proto) response(ev *Event) any {
 const endReason = "other"
 
 // sourceOf translates the source of session.start.
-func sourceOf(source string) string {
-	if source == "new" {
+func sourceOf(v dialect.Vendor, source string) string {
+	switch {
+	case source == "new":
 		return "startup"
+	case source == "forked" && v == dialect.ClaudeCode:
+		return "fork"
+	default:
+		return "resume"
 	}
-	return "resume"
 }
 
 // triggerOf translates the trigger of turn.pre_compaction.

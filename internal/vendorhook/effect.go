@@ -20,7 +20,7 @@ func (p *proto) answer(ev *Event, s *said) map[string]any {
 		p.beforeTool(ev, s, a)
 	case dialect.PostToolUse, dialect.PostToolUseFailure:
 		p.afterTool(s, a)
-	case dialect.Stop:
+	case dialect.Stop, dialect.SubagentStop:
 		p.stopping(s, a)
 	case dialect.UserPromptSubmit:
 		p.prompt(s, a)
@@ -39,10 +39,6 @@ func (p *proto) answer(ev *Event, s *said) map[string]any {
 			instructions(a, append(slices.Clone(s.context), s.plain)...)
 		} else {
 			p.show(a, cmp.Or(s.reason, s.stop)) // this event cannot block
-		}
-	case dialect.SubagentStop:
-		if s.denied || s.stopped {
-			p.show(a, fmt.Sprintf("a hook wants the subagent to continue, which Belay cannot do: %s", cmp.Or(s.reason, s.stop)))
 		}
 	case dialect.SessionEnd, dialect.Notification:
 	}
@@ -137,6 +133,9 @@ func (p *proto) stopping(s *said, a map[string]any) {
 		p.show(a, s.stop)
 	case s.denied:
 		a["decision"], a["reason"] = "continue", p.because(s.reason)
+		tell(a, s.context...)
+	case strings.TrimSpace(s.advice) != "" && p.Vendor == dialect.ClaudeCode: // the model must act on it
+		a["decision"], a["reason"] = "continue", s.advice
 	default:
 		tell(a, s.context...)
 	}

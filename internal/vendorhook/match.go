@@ -49,23 +49,31 @@ func (r *reader) matcher(event dialect.Event, text string, line int) *matcher {
 	return m
 }
 
-// checkMatcher warns about a matcher that no tool can have.
+// checkMatcher warns about a matcher that no tool can have. If only some of its names match
+// nothing, and the vendor has these names, it is no mistake.
 func (r *reader) checkMatcher(m *matcher, line int) {
 	all := append(r.Vendor.AllNames(), "mcp__server__tool", "mcp_server_tool")
-	switch {
-	case m.pattern != nil && !slices.ContainsFunc(all, m.pattern.MatchString) && !strings.Contains(m.text, "mcp_"):
-		r.notef(line, true, "matcher %q matches no tool%s: its hooks never run", m.text, r.instead(m.text))
-	case m.names != nil:
-		for _, name := range m.names {
-			if slices.Contains(all, name) || strings.HasPrefix(name, "mcp__") {
-				continue
-			}
-			hint := r.instead(name)
-			if dialect.Absent(name) {
-				hint = ": Belay has no such tool"
-			}
-			r.notef(line, !dialect.Absent(name), "matcher %q matches no tool%s", name, hint)
+	if m.pattern != nil {
+		if !slices.ContainsFunc(all, m.pattern.MatchString) && !strings.Contains(m.text, "mcp_") {
+			r.notef(line, true, "matcher %q matches no tool%s: its hooks never run", m.text, r.instead(m.text))
 		}
+		return
+	}
+	var without []string
+	for _, name := range m.names {
+		switch {
+		case slices.Contains(all, name) || strings.HasPrefix(name, "mcp__"):
+		case dialect.Absent(name):
+			without = append(without, name)
+		default:
+			r.notef(line, true, "matcher %q matches no tool%s", name, r.instead(name))
+		}
+	}
+	switch {
+	case len(without) > 0 && len(without) == len(m.names):
+		r.notef(line, true, "matcher %q: Belay has no such tool, so its hooks never run", m.text)
+	case len(without) > 0:
+		r.notef(line, false, "matcher %q: Belay has no tool %s", m.text, strings.Join(without, ", "))
 	}
 }
 
@@ -153,8 +161,12 @@ func (c *condition) Holds(input any) (bool, error) {
 	}
 	name := ""
 	switch in := input.(type) {
+	case interface{ Subagent() string }: // the end of a turn, of the main agent or of a subagent
+		if name = in.Subagent(); c.kind == dialect.SubagentStop && name == "" {
+			return false, nil
+		}
 	case interface{ Source() string }:
-		name = sourceOf(in.Source())
+		name = sourceOf(c.profile.Vendor, in.Source())
 	case interface{ Trigger() string }:
 		name = triggerOf(in.Trigger())
 	case interface{ Name() string }:
@@ -181,7 +193,7 @@ type toolInput interface {
 
 // name returns the vendor's name under which the hook sees a call.
 func (c *condition) name(call dialect.Call) (string, bool) {
-	names := c.profile.Vendor.Names(call.Tool)
+	names := c.profile.Vendor.NamesOf(call)
 	for _, one := range c.any {
 		if name, ok := one.matcher.match(names); ok && one.rule.holds(c.profile.Vendor, c.dir, names, call) {
 			return name, true

@@ -8,10 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/declare"
 	"github.com/belay-run/belay/dialect"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/frontmatter"
+	"github.com/belay-run/belay/internal/namedfile"
 	"github.com/belay-run/belay/internal/near"
 )
 
@@ -266,6 +268,13 @@ func (r *reader) hook(event dialect.Event, m *matcher, v frontmatter.Value) {
 		r.refusef(e.line, "if works only at events of tools, so %s never runs this hook, and neither does Belay", r.Vendor.Title())
 		return
 	}
+	switch {
+	case !e.async:
+	case e.closed:
+		r.notef(e.line, true, "async: nothing waits for this hook of %s, so its failure cannot block, and onFailure has no effect: remove one of the two", event.Name)
+	case r.opts.Strict && closesByDefault(event.Phase):
+		r.notef(e.line, true, "async: nothing waits for this hook of %s, so its failure does not deny, although strict is set: remove async if the hook has to decide", event.Name)
+	}
 	r.add(event, m, e)
 }
 
@@ -344,24 +353,24 @@ func (r *reader) add(event dialect.Event, m *matcher, e *entry) {
 		return
 	}
 	r.count[event.Name]++
-	p := &proto{Profile: r.Profile, opts: r.opts, event: event, async: e.async, memory: r.memory, when: &condition{profile: r.Profile, kind: event.Kind, dir: r.opts.Project}}
+	p := &proto{Profile: r.Profile, opts: r.opts, event: event, async: e.async, strict: e.closed || r.opts.Strict, memory: r.memory, when: &condition{profile: r.Profile, kind: event.Kind, dir: r.opts.Project}}
 	p.when.add(m, rule)
-	scripts := namedFiles(r.opts, argv)
+	scripts := namedfile.Find(r.opts.Project, r.opts.Root, argv)
 	p.readsTranscript = mentions(argv, scripts, "transcript")
 	p.decl = &declare.Declaration{
 		ID: fmt.Sprintf("%s-%d", dashed(event.Name), r.count[event.Name]), Phase: event.Phase, File: r.file.Path, Line: e.line,
 		Dir: r.opts.Project, Kind: hook.HandlerCommand, Argv: argv, Scripts: scripts, Protocol: p,
 		Options: hook.Options{Description: described(e, argv), Timeout: e.timeout, Match: hook.Match{When: p.when}, Concurrent: true},
 	}
-	r.limits(event, p, e.closed)
+	r.limits(event, p)
 	r.same[key] = p
 	r.out.Hooks = append(r.out.Hooks, p.decl)
 }
 
 // limits sets how a hook runs at its phase.
-func (r *reader) limits(event dialect.Event, p *proto, closed bool) {
+func (r *reader) limits(event dialect.Event, p *proto) {
 	o := &p.decl.Options
-	if !r.opts.Strict && !closed {
+	if !p.strict {
 		o.Failure = hook.Open // the rule of all vendors: after a failure, continue
 	}
 	switch event.Kind {
@@ -370,8 +379,7 @@ func (r *reader) limits(event dialect.Event, p *proto, closed bool) {
 	default:
 	}
 	if p.async || event.Kind == dialect.Notification {
-		p.async = true
-		o.Execution, o.Concurrent, o.Failure = hook.FireAndRecord, false, hook.Failure{}
+		p.detach()
 		return
 	}
 	granted := func(name string, c hook.Capability) {
@@ -391,6 +399,25 @@ func (r *reader) limits(event dialect.Event, p *proto, closed bool) {
 	if o.Capabilities&(hook.CanRewriteInput|hook.CanRewriteOutput) != 0 {
 		o.Concurrent = false // hooks that rewrite run one after another
 	}
+	if p.strict && o.Capabilities&hook.CanRewriteOutput != 0 {
+		o.Failure = hook.Closed // the default of tool.post is open: the model would read what the hook hides
+	}
+}
+
+// detach makes the phase not wait for the hook.
+func (p *proto) detach() {
+	p.async = true
+	o := &p.decl.Options
+	if !atGate(p.decl.Phase) {
+		o.Execution, o.Concurrent, o.Failure = hook.FireAndRecord, false, hook.Failure{}
+		return
+	}
+	p.decl.Detached = true
+	o.Failure, o.Capabilities = hook.Open, hook.CanAudit
+}
+
+func atGate(phase string) bool {
+	return slices.ContainsFunc(belay.Phases(), func(p hook.AnyPhase) bool { return p.Name() == phase && p.Info().Kind == hook.Gate })
 }
 
 // besides are the capabilities that hooks of other agents have without a grant.

@@ -35,7 +35,8 @@ func TestNothingInAHookFileIsIgnoredInSilence(t *testing.T) {
 		"an event of theirs":  {`{"hooks":{"TeammateIdle":[{"hooks":[{"type":"command","command":"x"}]}]}}`, "Belay has no event TeammateIdle", 0, 1},
 		"no tool":             {`{"hooks":{"PreToolUse":[{"matcher":"bash","hooks":[]}]}}`, `matches no tool (Claude Code has Bash)`, 0, 0},
 		"a rule as a matcher": {`{"hooks":{"PreToolUse":[{"matcher":"Bash(git *)","hooks":[]}]}}`, "write Bash, and the rest into if", 0, 0},
-		"a tool of theirs":    {`{"hooks":{"PreToolUse":[{"matcher":"WebFetch","hooks":[]}]}}`, "Belay has no such tool", 0, 0},
+		"a tool of theirs":    {`{"hooks":{"PreToolUse":[{"matcher":"EnterWorktree","hooks":[]}]}}`, "Belay has no such tool, so its hooks never run", 0, 0},
+		"one tool of theirs":  {`{"hooks":{"PreToolUse":[{"matcher":"Edit|EnterWorktree","hooks":[]}]}}`, "Belay has no tool EnterWorktree", 0, 0},
 		"a bad pattern":       {`{"hooks":{"PreToolUse":[{"matcher":"(?!x)","hooks":[{"type":"command","command":"true"}]}]}}`, "the hooks run for everything", 1, 0},
 		"a timeout too high":  {`{"hooks":{"PreToolUse":[{"matcher":"Bash","timeout":5,"hooks":[]}]}}`, "timeout belongs to a hook", 0, 0},
 		"all off":             {`{"disableAllHooks":true,"hooks":{"Stop":[{"hooks":[{"type":"command","command":"true"}]}]}}`, "disableAllHooks is set", 0, 0},
@@ -94,6 +95,36 @@ func TestAHookThatBlocksOnFailure(t *testing.T) {
 	for i, want := range []hook.Failure{{}, hook.Open, {}} { // the zero value is the phase's own, which is closed
 		if got := r.Hooks[i].Options.Failure; got != want {
 			t.Errorf("hook %d fails %s, want %s", i, got, want)
+		}
+	}
+}
+
+// SPEC B-02: a hook that has to deny when it fails, and for which nothing waits, is a warning.
+func TestAnAsyncHookCannotBlockOnFailure(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		event, keys string
+		strict      bool
+		want        string // of the warning, or none
+	}{
+		{"PreToolUse", `"async":true`, false, ""},
+		{"PreToolUse", `"async":true,"onFailure":"continue"`, false, ""},
+		{"PreToolUse", `"onFailure":"block"`, true, ""},
+		{"PreToolUse", `"async":true,"onFailure":"block"`, false, "onFailure has no effect"},
+		{"PreToolUse", `"onFailure":"block","async":true`, true, "onFailure has no effect"},
+		{"PostToolUse", `"async":true,"onFailure":"block"`, false, "onFailure has no effect"},
+		{"PreToolUse", `"async":true`, true, "although strict is set"},
+		{"UserPromptSubmit", `"async":true`, true, "although strict is set"},
+		{"Stop", `"async":true`, true, ""}, // its failures never deny
+		{"SessionStart", `"async":true`, true, ""},
+	} {
+		text := `{"hooks":{"` + c.event + `":[{"hooks":[{"type":"command","command":"a",` + c.keys + `}]}]}}`
+		r, err := vendorhook.Read(profile(dialect.ClaudeCode), &vendorhook.Options{Project: t.TempDir(), Strict: c.strict}, vendorhook.File{Path: "settings.json", Text: []byte(text)})
+		if err != nil || len(r.Hooks) != 1 {
+			t.Fatalf("%v, %+v", err, r)
+		}
+		if len(r.Notes) == 0 != (c.want == "") || c.want != "" && (!r.Notes[0].Warning || !strings.Contains(r.Notes[0].Message, c.want)) {
+			t.Errorf("%s, strict %t: the notes are %+v, want %q", text, c.strict, r.Notes, c.want)
 		}
 	}
 }

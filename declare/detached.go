@@ -1,0 +1,81 @@
+package declare
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"runtime/debug"
+	"time"
+
+	"github.com/belay-run/belay/declare/worker"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/hook/codes"
+)
+
+// mostDetached limits how many detached commands of a set run at the same time.
+const mostDetached = 32
+
+// leaveTime is how long Close waits for detached commands before it stops them.
+const leaveTime = 5 * time.Second
+
+// detached starts a command with a protocol, and does not wait for it. The command gets its
+// question now: later the conversation has gone on.
+func (h *handler) detached(ctx context.Context, e *worker.Envelope) (json.RawMessage, error) {
+	asked, err := h.d.Protocol.Ask(ctx, e)
+	if err != nil || asked.Known {
+		return nil, err
+	}
+	run, err := h.set.execution(ctx, h.d, e)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case h.set.running <- struct{}{}:
+	default:
+		return nil, &hook.SafeError{Code: codes.Overloaded, Message: "the hook was not started, because too many commands run in the background"}
+	}
+	go func() { // ends with the command, which has a timeout; Close stops it, too
+		defer func() { <-h.set.running }()
+		ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+		defer cancel(nil)
+		ended := make(chan struct{})
+		defer close(ended)
+		go h.set.outlast(ended, cancel) // ends with the command
+		defer func() {
+			if p := recover(); p != nil {
+				h.set.opts.Logger.ErrorContext(ctx, "a hook in the background panicked", "subscription", h.id, "phase", h.d.Phase, "session", e.Session, "panic", p, "stack", string(debug.Stack()))
+			}
+		}()
+		if _, err := h.answered(ctx, e, asked, run); err != nil {
+			h.set.opts.Logger.WarnContext(ctx, "a hook in the background failed", "subscription", h.id, "phase", h.d.Phase, "session", e.Session, "error", err)
+		}
+	}()
+	return nil, nil
+}
+
+// outlast stops a detached command some time after the set was closed.
+func (s *Set) outlast(ended <-chan struct{}, stop context.CancelCauseFunc) {
+	select {
+	case <-ended:
+		return
+	case <-s.closed:
+	}
+	late := time.NewTimer(leaveTime)
+	defer late.Stop()
+	select {
+	case <-ended:
+	case <-late.C:
+		stop(errLeft)
+	}
+}
+
+// errLeft means that a detached command was stopped because its hooks were unloaded.
+var errLeft = errors.New("declare: the command was stopped, because its hooks were unloaded")
+
+// leave waits until no detached command runs. It takes all places, so that none can start
+// later.
+func (s *Set) leave() {
+	for range mostDetached {
+		s.running <- struct{}{}
+	}
+}

@@ -1,0 +1,98 @@
+package auditreport
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/recorded"
+)
+
+// input is what a question reads.
+type input struct {
+	Filter
+
+	source Source
+}
+
+// sessions returns the sessions that the filter selects, the last changed first. A session of a
+// subagent has the labels of its parent.
+func (in *input) sessions(ctx context.Context) (all []belay.SessionInfo, err error) {
+	labelled := map[string]bool{}
+	if len(in.Labels) > 0 {
+		for s, err := range in.source.Sessions(ctx, belay.SessionFilter{Labels: in.Labels}) {
+			if err != nil {
+				return nil, err
+			}
+			labelled[root(s.ID)] = true
+		}
+	}
+	for s, err := range in.source.Sessions(ctx, belay.SessionFilter{Prefix: in.Session, Since: in.Since}) {
+		if err != nil {
+			return nil, err
+		}
+		if in.covers(s.ID) && (len(in.Labels) == 0 || labelled[root(s.ID)]) && !s.Changed.Before(in.Since) {
+			all = append(all, s)
+		}
+	}
+	return all, nil
+}
+
+// root returns the session that a session of a subagent belongs to.
+func root(session string) string {
+	top, _, _ := strings.Cut(session, "/")
+	return top
+}
+
+// covers reports whether a session is the one of the filter, or belongs to one of its subagents.
+func (in *input) covers(id string) bool {
+	return in.Session == "" || id == in.Session || strings.HasPrefix(id, in.Session+"/")
+}
+
+// wanted returns a function that reports whether records of a session count.
+func (in *input) wanted(ctx context.Context) (func(session string) bool, error) {
+	if len(in.Labels) == 0 {
+		return in.covers, nil
+	}
+	always := *in
+	always.Since = time.Time{} // a record can be newer than the last change of its session
+	list, err := always.sessions(ctx)
+	ids := make(map[string]bool, len(list))
+	for i := range list {
+		ids[list[i].ID] = true
+	}
+	return func(session string) bool { return ids[session] }, err
+}
+
+// runs returns the records that the filter selects.
+func (in *input) runs(ctx context.Context, states ...hook.State) ([]hook.Run, error) {
+	wanted, err := in.wanted(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all, err := in.source.Runs(ctx, in.Since, states)
+	return slices.DeleteFunc(all, func(r hook.Run) bool { return r.Subscription == "" || !wanted(r.Scope.Session) }), err
+}
+
+// calls passes each call that the filter selects to each.
+func (in *input) calls(ctx context.Context, each func(*recorded.Call)) error {
+	sessions, err := in.sessions(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range sessions {
+		id := sessions[i].ID
+		for c, err := range recorded.Calls(id, in.source.Read(ctx, id, 0)) {
+			if err != nil {
+				return err
+			}
+			if !c.Time.Before(in.Since) {
+				each(&c)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+// Package recorded reads the tool calls of recorded sessions: what the model asked for, what
+// ran, and what came back. Audits, tests of hooks and backtests take their calls from here.
+package recorded
+
+import (
+	"encoding/json"
+	"iter"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+)
+
+// Call is a call in a transcript, with its result.
+type Call struct {
+	Session, Turn string
+	Step          int
+	Time          time.Time
+	ID, Tool      string
+	// Input is the input that the model sent. Final is the input that was checked and run:
+	// it is Input if nobody has rewritten it.
+	Input, Final json.RawMessage
+	// Result is nil if the call has no result yet.
+	Result *belay.ResultPart
+}
+
+// Denied returns who denied the call, and why. ok is false if the call was not denied.
+func (c *Call) Denied() (by, why string, ok bool) {
+	if c.Result == nil || c.Result.Class != belay.ClassDenied {
+		return "", "", false
+	}
+	// The format is that of turn.refuse in the root package.
+	rest, ok := strings.CutPrefix(c.Result.Text, `Denied by "`)
+	if !ok {
+		return "", c.Result.Text, true
+	}
+	by, rest, _ = strings.Cut(rest, `": `)
+	why, _, _ = strings.Cut(rest, "\nDo not repeat this call.")
+	return by, why, true
+}
+
+// Calls yields the calls in the messages of a session, in their order.
+func Calls(session string, messages iter.Seq2[*belay.Message, error]) iter.Seq2[Call, error] {
+	return func(yield func(Call, error) bool) {
+		var open calls
+		for m, err := range messages {
+			if err != nil {
+				yield(Call{}, err)
+				return
+			}
+			if m.Kind == belay.KindAssistant {
+				if !open.yield(yield) {
+					return
+				}
+				open = nil
+			}
+			open = open.with(session, m)
+		}
+		open.yield(yield)
+	}
+}
+
+// placeholder matches a slash command in a stored user message.
+var placeholder = regexp.MustCompile(`\[invoked_extension__(?:hook|skill)_([A-Za-z][A-Za-z0-9_-]*)\]`)
+
+// Commands returns the text of a stored user message with its slash commands as the user typed
+// them.
+func Commands(text string) string { return placeholder.ReplaceAllString(text, "/$1") }
+
+// Typed returns what the user typed in a stored user message.
+func Typed(m *belay.Message) string {
+	if m.PreModifiedText != nil {
+		return *m.PreModifiedText
+	}
+	return Commands(m.Text())
+}
+
+// calls are the calls of the last response. Ids are unique only within a response.
+type calls []*Call
+
+// yield passes the calls on, and reports whether more are wanted.
+func (all calls) yield(yield func(Call, error) bool) bool {
+	for _, c := range all {
+		if !yield(*c, nil) {
+			return false
+		}
+	}
+	return true
+}
+
+// with adds the calls and the results of a message.
+func (all calls) with(session string, m *belay.Message) calls {
+	for i := range m.Parts {
+		p := &m.Parts[i]
+		if p.Call != nil {
+			c := &Call{Session: session, Turn: m.Turn, Step: m.Step, Time: m.Time, ID: p.Call.ID, Tool: p.Call.Tool, Input: p.Call.Input, Final: p.Call.Final}
+			if len(c.Final) == 0 {
+				c.Final = c.Input
+			}
+			all = append(all, c)
+		}
+		if p.Result != nil {
+			for _, c := range all {
+				if c.ID == p.Result.Call {
+					c.Result = p.Result
+				}
+			}
+		}
+	}
+	return all
+}

@@ -71,7 +71,7 @@ func TestRunAtAServerAsksAtTheTerminal(t *testing.T) {
 	}
 	for _, want := range []string{
 		"? shell needs your approval: writes made.txt: zone ", "\n    $ echo hello > made.txt\n", "  asked by zone 1 · zone ",
-		"    other.txt\n    + one\n    + two\n", "allowed by token local", "refused by token local: rather not", "Done.\n",
+		"    other.txt (created)\n    + one\n    + two\n", "allowed by token local", "refused by token local: rather not", "Done.\n",
 	} {
 		if !strings.Contains(seen, want) {
 			t.Errorf("the screen has no %q:\n%s", want, seen)
@@ -148,8 +148,8 @@ func TestInterruptAbortsTheTurnOnAServer(t *testing.T) {
 	}
 }
 
-// A chat with a server streams text, asks about approvals, aborts a turn, and continues the
-// session later.
+// A chat with a server streams text, asks about approvals, aborts a turn, continues the session
+// later, and summarizes it.
 //
 // SPEC V-04
 func TestChatAtAServer(t *testing.T) {
@@ -161,13 +161,14 @@ steps:
   - text: It is written.
   - fault: {hang: true}
   - text: I am back.
+  - text: A summary.
 `})
 	url := serveProject(t, dir, "chat.yaml")
 	c := chat(t, dir, "--server", url, "--as", "first")
 	c.await("> ")
 	c.types("write it")
 	c.await("Let me write it.")
-	c.await("Allow write to run?")
+	c.await("Allow write to create made.txt?")
 	c.await("is the reason: ")
 	c.types("y")
 	c.await("allowed by token local")
@@ -191,6 +192,9 @@ steps:
 	c.await("> ")
 	c.types("hello")
 	c.await("I am back.")
+	c.await("> ")
+	c.types("/compact")
+	c.await("the conversation was summarized; the session keeps everything")
 	c.await("> ")
 	c.types("/quit")
 	c.await("session first; to continue: belay chat --session first --server " + url)

@@ -114,7 +114,7 @@ func TestApprovalsAreAskedAtATerminal(t *testing.T) {
 	for _, want := range []string{
 		"? shell needs your approval: writes made.txt: zone ", ", and strict mode asks above zone 0; to avoid this question, add a rule that allows this call\n  asked by zone 1 · zone ", "\n    $ echo hello > made.txt\n",
 		"  allow? [y] once, [s] for this session, ", "[n] no, or type a reason to deny:",
-		"    other.txt\n    + one\n    + two\n", "allowed by ada (belay)", "refused by ada (belay): rather not", "Done.\n",
+		"    other.txt (created)\n    + one\n    + two\n", "allowed by ada (belay)", "refused by ada (belay): rather not", "Done.\n",
 	} {
 		if !strings.Contains(seen, want) {
 			t.Errorf("the screen has no %q:\n%s", want, seen)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/belay-run/belay/dialect"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/frontmatter"
 	"github.com/belay-run/belay/internal/near"
@@ -16,22 +17,17 @@ import (
 	"github.com/belay-run/belay/skill"
 	"github.com/belay-run/belay/subagent"
 	"github.com/belay-run/belay/toolbox"
-	"github.com/belay-run/belay/webtool"
 )
 
-// ForeignNames maps tool names of other coding agents, in lower case, to Belay's names.
-var ForeignNames = map[string]string{
-	"bash": "shell", "ls": "list", "multiedit": "edit", "agent": subagent.InvokeTool, "task": subagent.InvokeTool,
-	"read": "read", "write": "write", "edit": "edit", "glob": "glob", "grep": "grep",
-	"read_file": "read", "write_file": "write", "list_directory": "list", "run_shell_command": "shell", "search_file_content": "grep",
-	"webfetch": webtool.FetchTool, "websearch": webtool.SearchTool, "askuserquestion": toolbox.AskUserTool, "skill": skill.InvokeTool,
-}
+// ForeignName returns Belay's name for a tool of another coding agent. The bool is false if
+// Belay has no such tool.
+func ForeignName(theirs string) (string, bool) { return dialect.OurName(theirs) }
 
 // unknownTool returns the message for a tool name that no tool has. It suggests the tool
 // that was probably meant.
 func unknownTool(wanted string, names []string) string {
 	bare, _, _ := strings.Cut(wanted, "(") // for names such as Bash(git log:*)
-	if ours, ok := ForeignNames[strings.ToLower(bare)]; ok && slices.Contains(names, ours) {
+	if ours, ok := ForeignName(bare); ok && slices.Contains(names, ours) {
 		return fmt.Sprintf("there is no tool %q: in Belay it is called %s", wanted, ours)
 	}
 	return fmt.Sprintf("there is no tool %q%s: there are %s", wanted, near.Hint(wanted, names), strings.Join(names, ", "))

@@ -40,9 +40,14 @@ type Assembled struct {
 	Places   *Places
 	Servers  *mcptool.Extension
 	Memories *memory.Store // nil if memory is off
+	// Snapshots are nil if the settings switch them off.
+	Snapshots *toolbox.Snapshots
+	// Background has the commands that the agent and its subagents run in the background.
+	Background *toolbox.Background
 
 	declared *subagent.Declaration // the declared agent, or nil for the main agent
-	closers  []func() error        // Close calls the last one first
+	stock    *toolbox.Extension
+	closers  []func() error // Close calls the last one first
 }
 
 // Model returns the model of the agent: the first that exists of the model in the agent's
@@ -93,17 +98,23 @@ func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Mode
 	if err := os.MkdirAll(spill, 0o700); err != nil {
 		return fmt.Errorf("create the directory for long results: %w", err)
 	}
+	if err := a.useSnapshots(w); err != nil {
+		return err
+	}
 	if w.Floor, err = a.NewFloor(ctx, s, spill); err != nil {
 		return err
 	}
+	w.Floor.store = w.Store
 	if line := w.Floor.relaxed(); line != "" {
 		a.remark(line)
 	}
-	tools, closeTools, err := openTools(s, w.Floor, spill)
+	w.Background = toolbox.NewBackground(nil)
+	tools, closeTools, err := openTools(s, w.Floor, w.Snapshots, w.Background, spill)
 	if err != nil {
 		return err
 	}
 	w.OnClose(closeTools)
+	w.stock = tools
 	w.Tools, w.Skills = tools.Tools(), OwnSkills(ctx, s)
 	if w.Places = a.OpenPlaces(ctx, s); w.Places.Err != nil {
 		return mistake("the agent was not started, because hooks, spaces or agents have mistakes and one of them may be a gate: correct these first:\n%w", w.Places.Err)
@@ -118,7 +129,7 @@ func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Mode
 		return err
 	}
 	guidance := Guidance(ctx, s, w.Floor.Floor)
-	declared := &declaredAgents{settings: s, web: web, guidance: guidance, nested: newNestedGuidance(s, w.Floor, guidance), failed: a.hookFailed, model: model, floor: w.Floor, tools: tools, skills: w.Skills, spill: spill, places: w.Places, servers: w.Servers}
+	declared := &declaredAgents{settings: s, web: web, guidance: guidance, nested: newNestedGuidance(s, w.Floor, guidance), failed: a.hookFailed, model: model, floor: w.Floor, tools: tools, background: w.Background, skills: w.Skills, spill: spill, places: w.Places, servers: w.Servers}
 	extensions, subagents, err := a.extensions(w, declared)
 	if err != nil {
 		return err
@@ -128,13 +139,13 @@ func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Mode
 		return err
 	}
 	a.warnUnpriced(w, model)
-	hooks := append([]hook.Subscription{RememberTurn(s, w.modelName())}, a.Hooks...)
+	hooks := append([]hook.Subscription{RememberTurn(s, w.Floor, w.modelName())}, a.Hooks...)
 	reading := []belay.Extension{web}
 	var scope []string
 	var restricted map[string][]string
 	name, text, floor := MainAgent, cmp.Or(s.Instructions, instructions), belay.Authorizer(w.Floor)
 	if d := w.declared; d != nil {
-		name, text, floor = d.Name, cmp.Or(d.Prompt, text), w.Floor.inMode(d.Mode)
+		name, text, floor = d.Name, cmp.Or(d.Prompt, text), w.Floor.InMode(d.Mode)
 		if tools, err = declared.chosenTools(d); err != nil {
 			return mistake("%w", err)
 		}
@@ -156,7 +167,7 @@ func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Mode
 		Directives:     toolbox.Directives(),
 		Models:         declared.find,
 		OwnModelFirst:  s.From("model").Kind == "flag" && !w.Serves,
-		Extensions:     slices.Concat([]belay.Extension{tools}, reading, extensions, []belay.Extension{w.Servers}, memories, questions(s), a.Extensions),
+		Extensions:     slices.Concat([]belay.Extension{tools}, reading, extensions, []belay.Extension{w.Servers}, memories, questions(s), todos(s), w.planning(), declared.inBackground(w), a.Extensions),
 		Hooks:          hooks,
 		Interceptors:   declared.nested.interceptors(),
 		Authorizer:     floor,

@@ -10,6 +10,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/visible"
+	"github.com/belay-run/belay/mcptool"
 	"github.com/belay-run/belay/sandbox"
 )
 
@@ -28,11 +29,19 @@ type Options struct {
 	Environ []string
 	// MCP are files that declare more MCP servers.
 	MCP []string
+	// Servers are more MCP servers, which the program declares itself.
+	Servers []mcptool.Server
 	// Hooks and Extensions are added to every agent.
 	Hooks      []hook.Subscription
 	Extensions []belay.Extension
 	// Events gets the events of every agent. Defaults to a separate one for each agent.
 	Events *belay.Events
+	// Place replaces the directory .belay of the project. Defaults to "": it is not
+	// replaced.
+	Place string
+	// Trial makes all declared programs run in the sandbox, where they can change only
+	// temporary files and have no network. If there is no sandbox, they do not run.
+	Trial bool
 	// Reserved are slash commands that the program handles itself. A user cannot type a
 	// skill with such a name.
 	Reserved []string

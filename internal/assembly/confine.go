@@ -53,6 +53,7 @@ func (f *Floor) confine(ctx context.Context, call *belay.Invocation, run *toolbo
 		if f.settings.Sandbox.Mode == config.SandboxRequire {
 			return fmt.Errorf("%s requires a sandbox, and this machine has none: install bubblewrap, or use a Linux with Landlock; `belay doctor` shows what Belay tried", f.settings.From("sandbox.mode"))
 		}
+		foretell(run, f.Of(nil).Explain(ctx, call.Tool, call.Input), false)
 		return nil
 	}
 	e := f.recall(judgedCall{call.Session, call.Turn, call.ID, string(call.Input)}).strictest
@@ -60,7 +61,9 @@ func (f *Floor) confine(ctx context.Context, call *belay.Invocation, run *toolbo
 		e = f.Of(nil).Explain(ctx, call.Tool, call.Input)
 		e.Findings, e.Zone = nil, permit.ZoneSafe // no network, no changes, and no way out of the sandbox
 	}
-	if f.outside(e) {
+	outside := f.outside(e)
+	foretell(run, e, !outside)
+	if outside {
 		return nil
 	}
 	cache, err := privateCache(f.settings.Project)
@@ -141,11 +144,14 @@ func below(path string, others []string) bool {
 func (f *Floor) policy(e *permit.Explanation) sandbox.Policy {
 	s := f.settings
 	p := sandbox.Policy{
-		Write:   Existing(slices.Concat([]string{s.Project, os.TempDir()}, s.Permit.Roots, s.Sandbox.Write)),
-		Protect: slices.Concat(steering(s.Project, e), ownFiles(s), f.later(e)),
+		Write:   Existing(slices.Concat([]string{s.Project, os.TempDir()}, f.Roots(), s.Sandbox.Write)),
+		Protect: slices.Concat(ownFiles(s), f.later(e)),
 		Hide:    hidden(s),
 		Network: e.Network(),
 		Bounds:  boundsOf(s),
+	}
+	for _, root := range append([]string{s.Project}, f.Roots()...) {
+		p.Protect = append(p.Protect, steering(root, e)...)
 	}
 	if readsOnly(e) {
 		f.keepProject(&p)
@@ -303,12 +309,16 @@ func cacheVariables(dir string) []string {
 	}
 }
 
+// CacheDir returns the cache directory for confined commands of a project.
+func CacheDir(project string) string {
+	sum := sha256.Sum256([]byte(project))
+	return filepath.Join(os.TempDir(), fmt.Sprintf("belay-%d-%s", os.Getuid(), hex.EncodeToString(sum[:6])))
+}
+
 // privateCache creates the cache directory for confined commands. They must not share a
 // cache with the user's own builds, because files could leave the sandbox that way.
 func privateCache(project string) (string, error) {
-	sum := sha256.Sum256([]byte(project))
-	name := fmt.Sprintf("belay-%d-%s", os.Getuid(), hex.EncodeToString(sum[:6]))
-	dir := filepath.Join(os.TempDir(), name)
+	dir := CacheDir(project)
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", fmt.Errorf("create the directory for caches: %w", err)
 	}

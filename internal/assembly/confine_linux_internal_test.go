@@ -47,7 +47,7 @@ func newRoomIn(t *testing.T, mode, user string, files map[string]string) *room {
 		t.Fatal(err)
 	}
 	r := &room{t: t, floor: floorFor(t, s)}
-	tools, closeTools, err := openTools(s, r.floor, spill)
+	tools, closeTools, err := openTools(s, r.floor, nil, nil, spill)
 	if err != nil {
 		t.Fatal(err)
 	}

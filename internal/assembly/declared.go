@@ -99,18 +99,19 @@ func unusable(d *subagent.Declaration) string {
 
 // declaredAgents makes agents from declarations.
 type declaredAgents struct {
-	settings *config.Loaded
-	guidance []claude.Instruction // instructions in files, for every agent
-	nested   *nestedGuidance
-	model    belay.Model
-	floor    *Floor
-	tools    *toolbox.Extension
-	skills   *skill.Catalog
-	spill    string
-	places   *Places
-	servers  *mcptool.Extension
-	web      *webtool.Extension
-	failed   func(hook.Scope, hook.Problem) // see hook.RuntimeOptions
+	settings   *config.Loaded
+	guidance   []claude.Instruction // instructions in files, for every agent
+	nested     *nestedGuidance
+	model      belay.Model
+	floor      *Floor
+	tools      *toolbox.Extension
+	background *toolbox.Background
+	skills     *skill.Catalog
+	spill      string
+	places     *Places
+	servers    *mcptool.Extension
+	web        *webtool.Extension
+	failed     func(hook.Scope, hook.Problem) // see hook.RuntimeOptions
 }
 
 // ownHooks returns an extension with the hooks that an agent declares. It returns an error
@@ -171,11 +172,14 @@ func (b *declaredAgents) build(d *subagent.Declaration, store belay.Store, own .
 	opts := &belay.Options{
 		Name: d.Name, Instructions: withGuidance(b.settings, cmp.Or(d.Prompt, instructions), b.guidance), Scope: toolScope(d), Resources: resources(d), Store: store, Budget: d.Budget, SpillDir: b.spill, ApprovalExpiry: b.settings.Approvals.Expiry,
 		Extensions: slices.Concat([]belay.Extension{tools}, webToolsOf(b.web, d.Tools), own), Runtime: &hook.RuntimeOptions{Grants: b.places.Host.Grants, Failed: b.failed},
-		Interceptors: b.nested.interceptors(), Authorizer: b.floor.inMode(d.Mode), Models: b.find, Environment: environment(b.settings),
+		Interceptors: b.nested.interceptors(), Authorizer: b.floor.InMode(d.Mode), Models: b.find, Environment: environment(b.settings),
 		Limits: belay.Limits{Steps: b.settings.Limits.Steps, Parallel: b.settings.Limits.Parallel, ResultCharacters: b.settings.Limits.ResultCharacters, Tool: b.settings.Limits.Tool, Idle: b.settings.Limits.Idle},
 	}
 	if b.servers != nil && (d.Tools == nil || slices.ContainsFunc(d.Tools, OfServer)) {
 		opts.Extensions = append(opts.Extensions, b.servers.Shared())
+	}
+	if hasShell(b.settings.Tools) && hasShell(d.Tools) {
+		opts.Extensions = append(opts.Extensions, b.background.Shared())
 	}
 	opts.Hooks = limitHooks(d, b.floor)
 	skills, err := skill.New(b.skills, &skill.Options{
@@ -209,13 +213,26 @@ func (b *declaredAgents) find(_ context.Context, name string) (belay.Model, erro
 	return &calledModel{Model: model, name: name}, nil
 }
 
+// inBackground returns the extension for commands in the background, if the agent has the
+// shell.
+func (b *declaredAgents) inBackground(w *Assembled) []belay.Extension {
+	if !hasShell(b.settings.Tools) || w.declared != nil && !hasShell(w.declared.Tools) {
+		return nil
+	}
+	return []belay.Extension{b.background}
+}
+
 // toolScope returns the tools that a declared agent and its subagents may use. nil means
 // all tools. The tools for skills are always allowed.
 func toolScope(d *subagent.Declaration) []string {
 	if d.Tools == nil {
 		return nil
 	}
-	return append([]string{skill.ReadTool, skill.InvokeTool}, d.Tools...)
+	scope := append([]string{skill.ReadTool, skill.InvokeTool}, d.Tools...)
+	if hasShell(d.Tools) {
+		scope = append(scope, toolbox.ShellListTool, toolbox.ShellOutputTool, toolbox.ShellStopTool)
+	}
+	return scope
 }
 
 // OfServer reports whether a name has the form of a tool of an MCP server. It does not

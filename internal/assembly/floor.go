@@ -32,6 +32,10 @@ type Floor struct {
 
 	settings *config.Loaded
 	box      *sandbox.Sandbox // nil if the machine has no sandbox, or the settings switch it off
+	modes    sessionModes
+	store    belay.Store // of the sessions; nil: approved plans are not searched
+
+	roots addedRoots
 
 	mu     sync.Mutex
 	judged map[judgedCall]judgements
@@ -58,6 +62,7 @@ func (a *Assembler) NewFloor(ctx context.Context, s *config.Loaded, spill string
 	o.Sandboxed = f.box != nil
 	o.Shell = shellProgram()
 	o.Tools = withProfiles(o.Tools)
+	o.Aliases = toolAliases
 	keys, err := keyGuard(s, o)
 	if err != nil {
 		return nil, mistake("%w", err)
@@ -108,6 +113,9 @@ func ownFiles(s *config.Loaded) []string {
 			own = append(own, place)
 		}
 	}
+	if dir := SnapshotDir(s); len(Existing([]string{dir})) > 0 {
+		own = append(own, dir)
+	}
 	if len(s.Channels) > 0 { // what the channels have sent: see package channel
 		own = append(own, filepath.Join(s.Home(), "channels"))
 	}
@@ -118,6 +126,9 @@ func ownFiles(s *config.Loaded) []string {
 		if s.Memory.File != "" {
 			own = append(own, s.Memory.File+suffix)
 		}
+	}
+	if !config.IsDSN(s.Store) {
+		own = append(own, StoreCopies(s.Store)...) // they have the conversations of the store
 	}
 	return own
 }
@@ -139,14 +150,14 @@ func SpillDir(s *config.Loaded) string { return filepath.Join(s.Home(), "spill")
 
 // Authorize checks a call in the mode of its turn.
 func (f *Floor) Authorize(ctx context.Context, call belay.ToolCall) (belay.Authorization, error) {
-	e := f.Of(call.Policy()).Explain(ctx, call.Tool(), call.Input())
+	e := f.In(f.modeOf(ctx, call.Session(), call.Turn(), call.Policy())).Explain(ctx, call.Tool(), call.Input())
 	f.remember(judgedCall{call.Session(), call.Turn(), call.ID(), string(call.Input())}, e)
 	return belay.Authorization{Decision: e.Decision, Reason: e.Asks(), By: e.By, Places: e.Places()}, nil
 }
 
 // Covers reports whether a pattern covers a call, in the mode of its turn.
 func (f *Floor) Covers(ctx context.Context, pattern string, call belay.ToolCall) (bool, error) {
-	return f.Of(call.Policy()).Covers(ctx, pattern, call)
+	return f.In(f.modeOf(ctx, call.Session(), call.Turn(), call.Policy())).Covers(ctx, pattern, call)
 }
 
 // Of returns the floor in the mode of a turn.
@@ -154,9 +165,9 @@ func (f *Floor) Of(turn policy.Settings) *permit.Floor {
 	return f.In(modeOfTurn(f.settings, turn))
 }
 
-// inMode returns the floor for an agent that has its own mode. That mode can only make the
+// InMode returns the floor for an agent that has its own mode. That mode can only make the
 // floor stricter.
-func (f *Floor) inMode(name string) belay.Authorizer { //nolint:ireturn // it is the floor, or a tighter one
+func (f *Floor) InMode(name string) belay.Authorizer { //nolint:ireturn // it is the floor, or a tighter one
 	mode, err := permit.ModeOf(name)
 	if name == "" || err != nil {
 		return f
@@ -173,7 +184,7 @@ type tighterFloor struct {
 
 // Authorize checks a call in the stricter of two modes: the agent's and the turn's.
 func (f *tighterFloor) Authorize(ctx context.Context, call belay.ToolCall) (belay.Authorization, error) {
-	e := f.In(modeOfTurn(f.settings, call.Policy()).Tighter(f.mode)).Explain(ctx, call.Tool(), call.Input())
+	e := f.In(f.modeOf(ctx, call.Session(), call.Turn(), call.Policy()).Tighter(f.mode)).Explain(ctx, call.Tool(), call.Input())
 	f.remember(judgedCall{call.Session(), call.Turn(), call.ID(), string(call.Input())}, e)
 	return belay.Authorization{Decision: e.Decision, Reason: e.Asks(), By: e.By, Places: e.Places()}, nil
 }
@@ -208,29 +219,13 @@ func (f *Floor) recall(c judgedCall) judgements {
 	return f.judged[c]
 }
 
-// Advice helps a person to decide about a call.
-type Advice struct {
-	// Reach says what the call affects. Run says how the call would run, if the call is a
-	// command.
-	Reach, Run string
-	// Pattern covers this call and similar calls. It is empty if there is no such pattern.
-	Pattern string
-	// Check returns why a pattern that the user typed cannot cover the call, or nil.
-	Check func(pattern string) error
-}
-
-// Advise returns advice about a call that needs approval.
-func (f *Floor) Advise(ctx context.Context, q belay.Question) Advice {
-	e := f.recall(judgedCall{q.Session, q.Turn, q.Call, string(q.Input)}).last
-	if e == nil {
-		e = f.Of(nil).Explain(ctx, q.Tool, q.Input)
+// Explained returns the floor's decision about a call that needs approval, as it was when the
+// call was checked.
+func (f *Floor) Explained(ctx context.Context, q belay.Question) *permit.Explanation {
+	if e := f.recall(judgedCall{q.Session, q.Turn, q.Call, string(q.Input)}).last; e != nil {
+		return e
 	}
-	in := f.In(e.Mode)
-	return Advice{
-		Reach: e.Reach(), Run: f.Confinement(e),
-		Pattern: in.Suggest(ctx, q.Tool, q.Input),
-		Check:   func(pattern string) error { return CheckPattern(ctx, in, pattern, q.Tool, q.Input) },
-	}
+	return f.In(f.ModeOf(q.Session)).Explain(ctx, q.Tool, q.Input)
 }
 
 // CheckPattern returns why a pattern is invalid or does not cover a call, or nil.

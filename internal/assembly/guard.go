@@ -69,7 +69,13 @@ func (a *Assembler) guard(ctx context.Context, g *Guarding, s *config.Loaded) er
 		g.leases = append(g.leases, lease)
 		g.closers = append(g.closers, lease.Unload)
 	}
-	g.Engine, err = guard.New(guard.Options{Project: s.Project, Hooks: runtime, Floor: floor, Store: store, Expiry: s.Approvals.Expiry})
+	var others []string
+	for _, rule := range OtherPermissions(ctx, s).Rules {
+		others = append(others, rule.Tool)
+	}
+	g.Engine, err = guard.New(guard.Options{
+		Project: s.Project, Hooks: runtime, Floor: floor, Store: store, Expiry: s.Approvals.Expiry, Servers: guardServers(s, g.places, ruleTools(s, others)),
+	})
 	return err
 }
 
@@ -108,16 +114,9 @@ func (a *Assembler) guardFloor(ctx context.Context, s *config.Loaded) (*Floor, e
 func guardProfiles(given map[string]permit.Profile) map[string]permit.Profile {
 	all := make(map[string]permit.Profile)
 	for _, tool := range []string{ // these tools change only the agent's own notes and state
-		"TodoWrite", "TodoRead", "ExitPlanMode", "EnterPlanMode", "ToolSearch", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet", "TaskOutput",
-		"BashOutput", "KillShell", "KillBash", "TaskStop", "write_todos", "update_plan", "enter_plan_mode", "exit_plan_mode", "report_intent", "LSP",
+		"TodoRead", "EnterPlanMode", "ToolSearch", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet", "enter_plan_mode", "report_intent", "LSP",
 	} {
 		all[tool] = permit.Profile{}
-	}
-	for _, tool := range []string{"WebFetch", "fetch"} {
-		all[tool] = permit.Profile{Zone: permit.ZoneNetwork, URLs: []string{"url"}}
-	}
-	for _, tool := range []string{"WebSearch", "google_web_search"} {
-		all[tool] = permit.Profile{Zone: permit.ZoneNetwork}
 	}
 	maps.Copy(all, given)
 	return all

@@ -152,10 +152,13 @@ func ModelName(settings *config.Loaded) string {
 }
 
 // scriptPath returns the path of a script. A path in a settings file is relative to that
-// file. A path in a flag or a variable is relative to the working directory.
+// file. A path in a flag or a variable is relative to the working directory, or to that of -C.
 func scriptPath(settings *config.Loaded, name string) string {
 	kind := settings.From("model").Kind
-	if filepath.IsAbs(name) || kind == "flag" || kind == "environment" {
+	if kind == "flag" || kind == "environment" {
+		return settings.At(name)
+	}
+	if filepath.IsAbs(name) {
 		return name
 	}
 	if kind == "user" {

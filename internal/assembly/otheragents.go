@@ -8,11 +8,13 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/dialect"
 	"github.com/belay-run/belay/dialect/claude"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/skill"
 	"github.com/belay-run/belay/subagent"
+	"github.com/belay-run/belay/webtool"
 )
 
 // agentDir is a directory with agents of Claude Code. Belay puts the prefix before their
@@ -108,6 +110,9 @@ func adapt(s *config.Loaded, a *claude.Agent, stock []string) {
 		switch {
 		case ours == skill.InvokeTool:
 			continue // every agent can use skills
+		case ours == webtool.SearchTool && !slices.Contains(stock, ours):
+			notef("tools: %s needs a search engine (web.search in belay.yaml); the agent runs without it", name)
+			continue
 		case !slices.Contains(append(stock, subagent.InvokeTool), ours) && !OfServer(ours):
 			notef("tools: Belay has no tool %s; the agent runs without it", name)
 			continue
@@ -146,8 +151,16 @@ func ourTool(name string) string {
 		}
 		return server
 	}
-	return ForeignNames[strings.ToLower(name)]
+	if slices.Contains(narrower, strings.ToLower(name)) {
+		return ""
+	}
+	ours, _ := ForeignName(name)
+	return ours
 }
+
+// narrower are tools, in lower case, that do only a part of what Belay's tool does. An agent
+// that has one of them must not get Belay's tool.
+var narrower = []string{"notebookedit", "notebookread", "edit_notebook", "editnotebook", "edit_notebook_file", "delete", "delete_file", "insert", "view_image", "codebase_search", "file_search"}
 
 // without removes tools that an agent must not have. If only some calls of a tool are not
 // allowed, it removes the whole tool.
@@ -161,6 +174,11 @@ func without(a *claude.Agent, stock []string) {
 	for _, name := range a.Without {
 		bare, _, limit := strings.Cut(name, "(")
 		ours := ourTool(bare)
+		if ours == "" { // without a part of a tool, the agent does not get the tool
+			if ours, limit = dialect.OurName(bare); !limit {
+				continue
+			}
+		}
 		if limit && ours != "" {
 			a.Notes = append(a.Notes, fmt.Sprintf("disallowedTools: %s: the agent runs without %s", name, ours))
 		}

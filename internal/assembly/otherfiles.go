@@ -80,7 +80,15 @@ func (a *Assembler) ReportOtherFiles(ctx context.Context, s *config.Loaded) {
 	}
 }
 
-// noteworthy reports whether notes are more than that another model is used.
+// harmless are fields of skills that only change how another agent lists them.
+var harmless = []string{"argument-hint", "author", "category", "color", "version"}
+
+// noteworthy reports whether notes are more than that another model is used, or that harmless
+// fields are ignored.
 func noteworthy(notes []string) bool {
-	return slices.ContainsFunc(notes, func(note string) bool { return !strings.HasPrefix(note, "model: ") })
+	return slices.ContainsFunc(notes, func(note string) bool {
+		return !strings.HasPrefix(note, "model: ") && !slices.ContainsFunc(harmless, func(key string) bool {
+			return strings.HasPrefix(note, fmt.Sprintf("Belay ignores the unknown field %q", key))
+		})
+	})
 }

@@ -33,13 +33,14 @@ type agentFiles struct {
 	dir    string   // below the project and below the user's home directory
 	files  []string // below dir
 	read   func(*vendorhook.Options, ...vendorhook.File) (*vendorhook.Reading, error)
+	speak  func(*vendorhook.Options, *declare.Declaration) ([]vendorhook.Note, error)
 }
 
 func agentsWithHooks() []agentFiles {
 	return []agentFiles{
-		{dialect.ClaudeCode, ".claude", claude.HookFiles(), claude.ReadHooks},
-		{dialect.Codex, ".codex", []string{codex.HookFile}, codex.ReadHooks},
-		{dialect.GeminiCLI, ".gemini", []string{gemini.HookFile}, gemini.ReadHooks},
+		{dialect.ClaudeCode, ".claude", claude.HookFiles(), claude.ReadHooks, claude.SpeakHook},
+		{dialect.Codex, ".codex", []string{codex.HookFile}, codex.ReadHooks, codex.SpeakHook},
+		{dialect.GeminiCLI, ".gemini", []string{gemini.HookFile}, gemini.ReadHooks, gemini.SpeakHook},
 	}
 }
 
@@ -107,11 +108,15 @@ func newHookPlace(s *config.Loaded, from *agentFiles, base string, private bool,
 
 // newPluginPlace returns the directory of a Claude Code plugin.
 func newPluginPlace(s *config.Loaded, root, id string, transcript vendorhook.Transcript) *HookPlace {
+	var files []string
+	if plugin, err := claude.ReadPlugin(root, "", lookup(s)); err == nil { // pluginUses reports an error
+		files = plugin.HookFiles
+	}
 	p := &HookPlace{Vendor: dialect.ClaudeCode, Foreign: &space.Foreign{
 		Dir: root, Origin: hook.Origin{Kind: hook.OriginSpace, Name: id}, Strict: s.OtherAgents.Strict,
-		Files: []string{claude.PluginHookFile}, Dirs: []string{"hooks", "scripts", "hooks-handlers"}, Covers: hookPart, Trust: "belay trust " + ShownPath(s, root),
+		Files: files, Dirs: []string{"hooks", "scripts", "hooks-handlers"}, Covers: hookPart, Trust: "belay trust " + ShownPath(s, root),
 	}}
-	from := &agentFiles{dialect.ClaudeCode, "", p.Files, claude.ReadHooks}
+	from := &agentFiles{dialect.ClaudeCode, "", files, claude.ReadHooks, claude.SpeakHook}
 	p.Read = func() ([]*declare.Declaration, error) { return p.readHooks(s, from, s.Project, root, transcript) }
 	return p
 }
@@ -187,7 +192,7 @@ func (p *HookPlace) readHooks(s *config.Loaded, from *agentFiles, project, root 
 		if err != nil {
 			return nil, &declare.FaultError{File: path, Line: 1, Message: fmt.Sprintf("this file of %s cannot be read, so its hooks do not run: %v", p.Vendor.Title(), err)}
 		}
-		files = append(files, vendorhook.File{Path: path, Text: text, Whole: root != "" || from.vendor == dialect.Codex})
+		files = append(files, vendorhook.File{Path: path, Text: text, Whole: root != "" && filepath.Base(name) != "plugin.json" || from.vendor == dialect.Codex})
 	}
 	r, err := from.read(opts, files...)
 	p.Notes, p.Refused = r.Notes, r.Refused
@@ -266,6 +271,7 @@ func (p *Places) loadOthers(s *config.Loaded) {
 }
 
 func (p *Places) loadOther(s *config.Loaded, place *HookPlace) {
+	p.replaces(s, place)
 	loaded, err := space.LoadForeign(place.Foreign)
 	for _, n := range place.Notes {
 		p.Remarks = append(p.Remarks, visible.OneLine(fmt.Sprintf("%s:%d: %s", ShownPath(s, n.File), n.Line, n.Message)))

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/belay-run/belay/dialect"
 	"github.com/belay-run/belay/dialect/claude"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/visible"
@@ -142,7 +143,7 @@ type fills struct {
 // called the shell: the floor checks them, and a person may be asked.
 func (f *fills) fill(_ context.Context, typed *skill.Typed) (string, bool, error) {
 	o := findOther(f.settings, typed.Skill.Path)
-	if o == nil {
+	if o == nil && typed.Skill.Metadata[SkillDialect] != string(dialect.ClaudeCode) {
 		return "", false, nil
 	}
 	fill := &claude.Filling{
@@ -151,6 +152,9 @@ func (f *fills) fill(_ context.Context, typed *skill.Typed) (string, bool, error
 			"CLAUDE_PROJECT_DIR": f.settings.Project, "CLAUDE_SESSION_ID": typed.Session, "CLAUDE_SKILL_DIR": filepath.Dir(typed.Skill.Path),
 		},
 		Run: func(command string) (string, error) {
+			if o == nil { // trust does not cover Belay's own skills
+				return fmt.Sprintf("[The command %s did not run: Belay's own skills run no commands]", command), nil
+			}
 			if why := f.untrusted(o); why != "" {
 				return fmt.Sprintf("[The command %s did not run: %s]", command, why), nil
 			}
@@ -158,7 +162,7 @@ func (f *fills) fill(_ context.Context, typed *skill.Typed) (string, bool, error
 		},
 		Read: func(path string) (string, error) { return runTool(typed, "read", "path", path) },
 	}
-	if o.plugin {
+	if o != nil && o.plugin {
 		fill.Variables["CLAUDE_PLUGIN_ROOT"] = o.root
 	}
 	text, err := fill.Fill(typed.Text, typed.Arguments)

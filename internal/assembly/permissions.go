@@ -73,7 +73,7 @@ func permissionsOf(s *config.Loaded, f *settingsFile) *claude.Permissions {
 	where := claudeFiles(context.Background(), s, nil)
 	p := f.Permissions(&claude.PermissionOptions{Project: where.Project, Home: where.Home, Own: f.own, Shown: ShownPath(s, f.path)})
 	fits := func(rule permit.Rule) error {
-		_, err := permit.New(s.Project, &permit.Options{Rules: []permit.Rule{rule}, Tools: withProfiles(s.Permit.Tools)})
+		_, err := permit.New(s.Project, &permit.Options{Rules: []permit.Rule{rule}, Tools: withProfiles(s.Permit.Tools), Aliases: toolAliases})
 		return err
 	}
 	rules := p.Rules
@@ -84,6 +84,9 @@ func permissionsOf(s *config.Loaded, f *settingsFile) *claude.Permissions {
 			p.Notes = append(p.Notes, fmt.Sprintf("%s: Belay cannot translate it, so it denies all calls of %s", rule.String(), rule.Tool))
 			rule.Pattern = ""
 			err = fits(rule)
+		}
+		if err != nil && rule.Decision != permit.RuleAllow && OfServer(rule.Tool) && !strings.HasPrefix(rule.Tool, "mcp__") {
+			continue // the same rule with mcp__ applies
 		}
 		if err != nil {
 			p.Notes = append(p.Notes, fmt.Sprintf("%s: no effect: %s", rule.String(), strings.TrimPrefix(err.Error(), "permit: ")))

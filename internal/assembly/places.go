@@ -56,15 +56,19 @@ func (p *Places) useStore(s *config.Loaded, store belay.Store) (remove func() er
 
 // OpenPlaces reads all places.
 func (a *Assembler) OpenPlaces(ctx context.Context, s *config.Loaded) *Places {
-	p := &Places{Host: a.NewHost(ctx, s)}
+	p := new(Places)
+	p.Host = a.newHost(ctx, s, p.transcript)
 	for _, dir := range []string{s.SystemDir, s.UserDir} {
 		if dir != "" {
-			p.load(dir, hook.OriginOperator)
+			p.load(s, dir, hook.OriginOperator)
 		}
 	}
-	if dir := ProjectPlace(s); staysInside(s.Project, dir) {
-		p.load(dir, hook.OriginProject)
-	} else {
+	switch dir := ProjectPlace(s); {
+	case a.Place != "":
+		p.load(s, a.Place, hook.OriginProject)
+	case staysInside(s.Project, dir):
+		p.load(s, dir, hook.OriginProject)
+	default:
 		p.Err = fmt.Errorf("%s is a link that leads out of the project, so its hooks are not loaded: put the hooks into the project", dir)
 	}
 	registered, err := registeredHere(s)
@@ -76,7 +80,7 @@ func (a *Assembler) OpenPlaces(ctx context.Context, s *config.Loaded) *Places {
 			p.Err = errors.Join(p.Err, fmt.Errorf("space %s: %s no longer exists, and it may have had a gate: %s", r.name(), r.Dir, r.remedy()))
 			continue
 		}
-		p.load(r.Dir, hook.OriginSpace)
+		p.load(s, r.Dir, hook.OriginSpace)
 	}
 	p.loadOthers(s)
 	return p
@@ -87,7 +91,7 @@ func ProjectPlace(s *config.Loaded) string { return filepath.Join(s.Project, ".b
 
 // load reads a directory. It skips a directory that does not exist, unless the directory is
 // a space.
-func (p *Places) load(dir string, kind hook.OriginKind) {
+func (p *Places) load(s *config.Loaded, dir string, kind hook.OriginKind) {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && kind != hook.OriginSpace {
 		return
 	}
@@ -96,6 +100,7 @@ func (p *Places) load(dir string, kind hook.OriginKind) {
 	if kind == hook.OriginSpace {
 		p.Err = errors.Join(p.Err, UnfitAgents(loaded))
 	}
+	p.tellSpoken(s, loaded.Hooks)
 }
 
 // UnfitAgents returns the problems of a space's agents that Belay cannot use.
@@ -124,11 +129,15 @@ func (p *Places) Of(file string) *space.Space {
 
 // NewHost returns the host that decides which hooks of the places may run.
 func (a *Assembler) NewHost(ctx context.Context, s *config.Loaded) *space.Host {
+	return a.newHost(ctx, s, nil)
+}
+
+func (a *Assembler) newHost(ctx context.Context, s *config.Loaded, transcript vendorhook.Transcript) *space.Host {
 	opts := &space.Options{
-		NoCommands: !s.Hooks.AllowCommands,
+		NoCommands: !s.Hooks.AllowCommands, ConfineAll: a.Trial,
 		Declare: declare.Options{
 			Project: s.Project, Environ: a.hookEnvironment(s), Secrets: hostSecrets(s), Allowlist: s.Hooks.WebhookAllowlist, Logger: a.hookLogger(s),
-			Confine: a.confineHook(ctx, s), Transport: transportOf(s),
+			Confine: a.confineHook(ctx, s), Transport: transportOf(s), Speak: func(d *declare.Declaration) error { _, err := speak(s, d, transcript); return err },
 		},
 	}
 	if s.UserDir != "" {
@@ -175,6 +184,9 @@ func OpenTrust(s *config.Loaded) *space.Trust {
 func (a *Assembler) confineHook(ctx context.Context, s *config.Loaded) func(context.Context, *declare.Declaration, *declare.Execution) error {
 	return func(run context.Context, _ *declare.Declaration, e *declare.Execution) error {
 		box := a.sandbox(ctx, s)
+		if a.Trial {
+			return trial(box, s, e)
+		}
 		if box == nil {
 			if s.Sandbox.Mode == config.SandboxRequire {
 				return fmt.Errorf("%s requires a sandbox for commands, and this machine has none", s.From("sandbox.mode"))
@@ -194,6 +206,25 @@ func (a *Assembler) confineHook(ctx context.Context, s *config.Loaded) func(cont
 		e.Argv = argv
 		return nil
 	}
+}
+
+// trial makes a program run so that it can change only temporary files.
+func trial(box *sandbox.Sandbox, s *config.Loaded, e *declare.Execution) error {
+	if box == nil {
+		return errors.New("programs are tried only in a sandbox, and there is none")
+	}
+	argv, err := box.Command(sandbox.Policy{Write: Existing([]string{os.TempDir()}), Protect: append([]string{s.Project}, ownFiles(s)...), Hide: hidden(s), Bounds: boundsOf(s)}, e.Argv)
+	if err != nil {
+		return fmt.Errorf("the command cannot run in the sandbox: %w", err)
+	}
+	e.Argv = argv
+	return nil
+}
+
+// CanTry reports whether this machine has a sandbox in which programs can be tried: see
+// [Options].Trial.
+func (a *Assembler) CanTry(ctx context.Context, s *config.Loaded) bool {
+	return a.sandbox(ctx, s) != nil
 }
 
 // installPlaces installs the contents of the places into an agent. Until stop is called, it

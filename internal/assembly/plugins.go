@@ -167,9 +167,9 @@ func pluginPlaces(s *config.Loaded, transcript vendorhook.Transcript) []*HookPla
 			}
 		}
 		if len(p.Servers.Servers) > 0 && s.OtherAgents.Uses("mcp") {
-			place.Files = append(place.Files, ".mcp.json", ".claude-plugin/plugin.json")
+			place.Files = union(place.Files, ".mcp.json", ".claude-plugin/plugin.json")
 			place.Covers = func(name string, text []byte) []byte {
-				if name == claude.PluginHookFile {
+				if name != ".claude-plugin/plugin.json" && slices.Contains(p.HookFiles, name) {
 					return hookPart(name, text)
 				}
 				return text
@@ -187,6 +187,11 @@ func pluginPlaces(s *config.Loaded, transcript vendorhook.Transcript) []*HookPla
 		}
 	}
 	return all
+}
+
+// union returns a list with more elements, but none of them twice.
+func union(list []string, more ...string) []string {
+	return append(list, slices.DeleteFunc(more, func(one string) bool { return slices.Contains(list, one) })...)
 }
 
 // pluginUses reports the plugins that settings name, and the plugin or marketplace that the
@@ -269,7 +274,7 @@ func pluginUse(s *config.Loaded, p *claude.Plugin, what string) OtherFile {
 	count(agents, "agent")
 	count(len(p.Skills), "directory of skills")
 	count(len(p.Servers.Servers), "MCP server")
-	if isFile(filepath.Join(p.Root, filepath.FromSlash(claude.PluginHookFile))) {
+	if len(p.HookFiles) > 0 {
 		parts = append(parts, "hooks")
 	}
 	notes := append(slices.Clone(p.Notes), p.Servers.Notes...)

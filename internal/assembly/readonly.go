@@ -21,7 +21,7 @@ func readsOnly(e *permit.Explanation) bool {
 // because they may be inside a writable directory, such as the temporary directory. If the
 // sandbox cannot protect paths, that directory becomes read-only too.
 func (f *Floor) keepProject(p *sandbox.Policy) {
-	kept := Existing(append([]string{f.settings.Project}, f.settings.Permit.Roots...))
+	kept := append([]string{f.settings.Project}, f.Roots()...)
 	p.Write = slices.DeleteFunc(p.Write, func(dir string) bool {
 		return below(direct(dir), kept) || !f.box.Holds(sandbox.Protection) && slices.ContainsFunc(kept, func(path string) bool { return below(direct(path), []string{dir}) })
 	})

@@ -22,10 +22,11 @@ var (
 
 // RememberTurn returns the hook that stores the mode and the model with each turn. It runs
 // before all other hooks, and they cannot change these values. An empty model is not
-// stored.
-func RememberTurn(s *config.Loaded, model string) hook.Subscription {
-	return belay.TurnPrePolicy.On("belay.turn", func(context.Context, belay.TurnBegun) (belay.TurnPolicy, error) {
-		settings := []policy.Setting{TurnMode.Set(s.Mode), turnModeFrom.Set(s.From("mode").Kind)}
+// stored. A nil floor has no modes of its own for sessions.
+func RememberTurn(s *config.Loaded, f *Floor, model string) hook.Subscription {
+	return belay.TurnPrePolicy.On("belay.turn", func(_ context.Context, begun belay.TurnBegun) (belay.TurnPolicy, error) {
+		mode, from := f.modeToRemember(begun.Session(), s)
+		settings := []policy.Setting{TurnMode.Set(mode), turnModeFrom.Set(from)}
 		if model != "" {
 			settings = append(settings, TurnModel.Set(model))
 		}

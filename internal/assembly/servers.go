@@ -15,7 +15,8 @@ import (
 	"github.com/belay-run/belay/space"
 )
 
-// ReadMCP reads the MCP files that the program names. It does not read those of the
+// ReadMCP reads the MCP files that the program names, and adds the servers that the program
+// declares itself. It does not read those of the
 // machine, the user, the project and the spaces: the places contain those files.
 func (a *Assembler) ReadMCP() (servers []mcptool.Server, warnings []*mcptool.FaultError, err error) {
 	var problems []error
@@ -36,7 +37,7 @@ func (a *Assembler) ReadMCP() (servers []mcptool.Server, warnings []*mcptool.Fau
 	if err := errors.Join(problems...); err != nil {
 		return nil, warnings, mistake("%w", err)
 	}
-	return servers, warnings, nil
+	return append(servers, a.Servers...), warnings, nil
 }
 
 // MCPServers returns the servers that may run: those of the wanted places, and those that

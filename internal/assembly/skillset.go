@@ -2,7 +2,9 @@ package assembly
 
 import (
 	"context"
+	"embed"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -43,9 +45,28 @@ func staysInside(project, dir string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// OwnSkills reads the skills of the machine, the user and the project.
+//go:embed builtin
+var builtin embed.FS
+
+// builtinSkills are the skills that teach the agent Belay itself. The model gets one when the
+// user's words match its triggers, or when the user types its name: until then they cost nothing.
+func builtinSkills() skill.Source { //nolint:ireturn // it is used through the interface
+	files, err := fs.Sub(builtin, "builtin")
+	if err != nil {
+		return skill.Values() // never happens: the directory is embedded
+	}
+	return skill.FS(builtinName, files)
+}
+
+// builtinName is where the built-in skills are, for people.
+const builtinName = "built in"
+
+// IsBuiltin reports whether a skill is a part of Belay.
+func IsBuiltin(s *skill.Skill) bool { return strings.HasPrefix(s.Path, builtinName+"/") }
+
+// OwnSkills reads the built-in skills, and those of the machine, the user and the project.
 func OwnSkills(ctx context.Context, s *config.Loaded) *skill.Catalog {
-	var sources []skill.Source
+	sources := []skill.Source{builtinSkills()}
 	own := filepath.Join(s.Project, ".belay")
 	var last []skill.Source
 	for _, dir := range SkillDirs(s) {

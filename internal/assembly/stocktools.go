@@ -15,7 +15,7 @@ import (
 
 // openTools makes the stock tools that the settings name, for the project's directory.
 // The tools may read long results in the directory spill. The floor confines commands.
-func openTools(settings *config.Loaded, floor *Floor, spill string) (tools *toolbox.Extension, closeTools func() error, err error) {
+func openTools(settings *config.Loaded, floor *Floor, snapshots *toolbox.Snapshots, background *toolbox.Background, spill string) (tools *toolbox.Extension, closeTools func() error, err error) {
 	var roots []*os.Root
 	closeTools = func() error {
 		var problems []error
@@ -31,7 +31,7 @@ func openTools(settings *config.Loaded, floor *Floor, spill string) (tools *tool
 		}
 		roots = append(roots, root)
 	}
-	all := toolbox.New(roots[0], &toolbox.Options{Extra: roots[1:], Shell: &toolbox.ShellOptions{Shell: shellProgram(), Confine: withoutKeys(settings, floor.confine)}})
+	all := toolbox.New(roots[0], &toolbox.Options{Extra: roots[1:], Snapshots: snapshots, Background: background, Shell: &toolbox.ShellOptions{Shell: shellProgram(), Confine: withoutKeys(settings, floor.confine)}})
 	if settings.Tools == nil {
 		return all, closeTools, nil
 	}
@@ -61,7 +61,7 @@ func shellProgram() string {
 
 // UnknownTools returns an error for each tool in the settings that does not exist.
 func UnknownTools(settings *config.Loaded, names []string) error {
-	names = append(slices.Clone(names), toolbox.AskUserTool, webtool.FetchTool) // extensions provide these tools
+	names = append(slices.Clone(names), toolbox.AskUserTool, toolbox.TodoTool, toolbox.PlanTool, webtool.FetchTool) // extensions provide these tools
 	if settings.Web.Search != "" {
 		names = append(names, webtool.SearchTool)
 	}
@@ -82,11 +82,24 @@ func DeclaredTools(settings *config.Loaded) ([]belay.ToolDeclaration, error) {
 	}
 	defer func() { _ = root.Close() }() // ignore errors: only the declarations are used
 	var all []belay.ToolDeclaration
-	for _, tool := range append(toolbox.New(root, nil).Tools(), webtool.New(nil).Tools()...) {
+	background := toolbox.NewBackground(nil)
+	for _, tool := range slices.Concat(toolbox.New(root, &toolbox.Options{Background: background}).Tools(), background.Tools(), webtool.New(nil).Tools()) {
 		all = append(all, tool.Declaration())
 	}
 	return all, nil
 }
+
+// todos returns the extension with the to-do list. It returns nothing if the settings leave
+// the tool out.
+func todos(s *config.Loaded) []belay.Extension {
+	if s.Tools != nil && !slices.Contains(s.Tools, toolbox.TodoTool) {
+		return nil
+	}
+	return []belay.Extension{toolbox.TodoList()}
+}
+
+// hasShell reports whether the agent has the shell, and so commands in the background.
+func hasShell(tools []string) bool { return tools == nil || slices.Contains(tools, "shell") }
 
 // questions returns the extension that lets the model ask the user. It returns nothing if
 // the settings leave the tool out.

@@ -102,9 +102,9 @@ func MissingStoreDir(settings *config.Loaded) error {
 	return nil // opening the store reports other problems
 }
 
-// keptOut is the .gitignore of the directory .belay. It keeps conversations out of version
+// KeptOut is the .gitignore of the directory .belay. It keeps conversations out of version
 // control, but not the files that a team shares.
-const keptOut = "/*\n!/.gitignore\n!/agents/\n!/skills/\n!/hooks/\n/hooks/**/*.jsonl\n"
+const KeptOut = "/*\n!/.gitignore\n!/agents/\n!/skills/\n!/hooks/\n/hooks/**/*.jsonl\n"
 
 // MakeHome creates the directory of a store. It also writes a .gitignore there, if there is
 // none.
@@ -116,11 +116,26 @@ func MakeHome(dir string) error {
 	if err != nil {
 		return nil //nolint:nilerr // it is there, or what is wrong with the directory shows when the store is opened
 	}
-	_, err = ignore.WriteString(keptOut)
+	_, err = ignore.WriteString(KeptOut)
 	if err = errors.Join(err, ignore.Close()); err != nil {
 		return fmt.Errorf("create the directory for the store: %w", err)
 	}
 	return nil
+}
+
+// copyName matches what package store/sqlite appends to the name of a store when it copies the store before a migration.
+var copyName = regexp.MustCompile(`^\.v[0-9]+\.bak(\.part)?$`)
+
+// StoreCopies returns the copies of a store's earlier versions beside it.
+func StoreCopies(file string) []string {
+	entries, _ := os.ReadDir(filepath.Dir(file)) // what cannot be listed has no copies that this program made
+	var found []string
+	for _, e := range entries {
+		if end, ok := strings.CutPrefix(e.Name(), filepath.Base(file)); ok && copyName.MatchString(end) {
+			found = append(found, filepath.Join(filepath.Dir(file), e.Name()))
+		}
+	}
+	return found
 }
 
 // recovered returns one line about what was recovered, or "".

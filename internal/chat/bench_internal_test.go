@@ -2,6 +2,7 @@ package chat
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ type bench struct {
 	did     []string // calls of the host's methods
 	fail    error    // the error of remember
 	left    bool
+	parts   []belay.Part // of the last message
 }
 
 // newBench makes a model on a screen of 60 columns and 24 lines.
@@ -55,7 +57,20 @@ func openBench(t *testing.T, opts *Options, o *opening) *bench {
 	return b
 }
 
-func (b *bench) run(_ int, text string)     { b.did = append(b.did, "run "+text) }
+func (b *bench) run(_ int, text string, parts ...belay.Part) {
+	b.did = append(b.did, "run "+text)
+	b.parts = parts
+}
+
+func (b *bench) steer(id int, text string) {
+	b.did = append(b.did, fmt.Sprint("steer ", id, " ", text))
+}
+
+func (b *bench) rewind(_ int, at string, keepFiles bool) {
+	b.did = append(b.did, fmt.Sprint("rewind ", at, " ", keepFiles))
+}
+func (b *bench) open(_ int, id string)      { b.did = append(b.did, "open "+id) }
+func (b *bench) preview(id string) []string { return []string{"› about " + id} }
 func (b *bench) resume(int)                 { b.did = append(b.did, "resume") }
 func (b *bench) abandon(int)                { b.did = append(b.did, "abandon") }
 func (b *bench) compact(int)                { b.did = append(b.did, "compact") }
@@ -129,9 +144,9 @@ func (b *bench) keys(names ...string) {
 
 var keyNames = map[string]tea.Key{
 	"enter": {Code: tea.KeyEnter}, "alt+enter": {Code: tea.KeyEnter, Mod: tea.ModAlt}, "ctrl+j": {Code: 'j', Mod: tea.ModCtrl},
-	"up": {Code: tea.KeyUp}, "down": {Code: tea.KeyDown}, "tab": {Code: tea.KeyTab}, "esc": {Code: tea.KeyEscape},
+	"up": {Code: tea.KeyUp}, "down": {Code: tea.KeyDown}, "tab": {Code: tea.KeyTab}, "shift+tab": {Code: tea.KeyTab, Mod: tea.ModShift}, "esc": {Code: tea.KeyEscape},
 	"ctrl+c": {Code: 'c', Mod: tea.ModCtrl}, "ctrl+d": {Code: 'd', Mod: tea.ModCtrl}, "ctrl+t": {Code: 't', Mod: tea.ModCtrl},
-	"backspace": {Code: tea.KeyBackspace}, "ctrl+u": {Code: 'u', Mod: tea.ModCtrl},
+	"backspace": {Code: tea.KeyBackspace}, "ctrl+s": {Code: 's', Mod: tea.ModCtrl}, "ctrl+u": {Code: 'u', Mod: tea.ModCtrl},
 }
 
 // event sends an event with the current time.

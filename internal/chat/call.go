@@ -3,6 +3,7 @@ package chat
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,8 @@ const (
 	resultLines = 3
 	errorLines  = 8
 	diffLines   = 40
+	// commandLines is for a command that the user runs.
+	commandLines = 200
 )
 
 type call struct {
@@ -25,6 +28,7 @@ type call struct {
 	since   time.Time // zero if the start time is unknown
 	waits   bool      // waits for a person's decision
 	news    string    // the last progress message of the tool
+	tail    []string  // the last lines of its output so far
 	result  *belay.Result
 	elapsed time.Duration
 }
@@ -55,6 +59,64 @@ func (m *model) held(c *call) bool {
 		}
 	}
 	return c.waits
+}
+
+// tailLines is how many of the last lines of a running command are shown.
+const tailLines = 5
+
+// progress keeps the news of a running tool: the last lines of the output of a command, or the
+// last message of another tool.
+func (c *call) progress(text string) {
+	if !strings.HasSuffix(text, "\n") {
+		c.news = text
+		return
+	}
+	lines := strings.Split(strings.TrimRight(visible.Clean(text), "\n"), "\n")
+	c.tail = append(c.tail, lines[max(len(lines)-tailLines, 0):]...)
+	c.tail = c.tail[max(len(c.tail)-tailLines, 0):]
+}
+
+// todoLines returns the to-do list in the render data of a result, or nil.
+func (m *model) todoLines(render json.RawMessage) []string {
+	var data struct {
+		Kind  string `json:"kind"`
+		Todos []struct {
+			Content string `json:"content"`
+			Status  string `json:"status"`
+		} `json:"todos"`
+	}
+	if len(render) == 0 || json.Unmarshal(render, &data) != nil || data.Kind != "todo" {
+		return nil
+	}
+	var lines []string
+	for _, todo := range data.Todos {
+		text := short(visible.OneLine(todo.Content), m.width-6)
+		switch todo.Status {
+		case "completed":
+			lines = append(lines, "  "+m.look.good.Render("☑ ")+m.look.dim.Render(text))
+		case "in_progress":
+			lines = append(lines, "  "+m.look.accent.Render("▸ ")+m.look.user.Render(text))
+		case "cancelled":
+			lines = append(lines, "  "+m.look.dim.Render("☒ "+text))
+		default:
+			lines = append(lines, "  ☐ "+text)
+		}
+	}
+	return lines
+}
+
+// planLines returns the approved plan in the render data of a result, and the mode after it, or
+// nil.
+func (m *model) planLines(render json.RawMessage) []string {
+	var data struct {
+		Kind string `json:"kind"`
+		Plan string `json:"plan"`
+		Mode string `json:"mode"`
+	}
+	if len(render) == 0 || json.Unmarshal(render, &data) != nil || data.Kind != "plan" {
+		return nil
+	}
+	return slices.Concat(m.md.lines(data.Plan), []string{""}, indented("mode "+visible.All(data.Mode)+": the agent carries out the plan", m.look.accent.Render("∙")+" ", m.width-1))
 }
 
 // find returns the call with this id that is still in the view. It also compares the run,
@@ -103,18 +165,21 @@ func (m *model) drop(remark string) {
 	m.calls = nil
 }
 
-// line returns one line: a mark, a title and a remark. It shortens the title, and never the
-// remark.
+// leastTitle is how many columns of a title a remark leaves.
+const leastTitle = 12
+
+// line returns one line: a mark, a title and a remark. It shortens the title, and the remark
+// only if nearly nothing of the title would be left.
 func (m *model) line(mark, title, remark string) string {
 	if remark != "" {
-		remark = " · " + remark
+		remark = " · " + short(remark, max(m.width-7-leastTitle, leastTitle))
 	}
 	room := m.width - 4 - len([]rune(remark))
 	return mark + " " + short(title, room) + m.look.dim.Render(remark)
 }
 
 func (m *model) title(c *call) string {
-	title := visible.Clean(c.part.Tool) + " " + gist(c.part.Input)
+	title := visible.Clean(c.part.Tool) + " " + gist(c.part.Input, shownElsewhere[c.part.Tool]...)
 	if c.agent != "" {
 		title = visible.Clean(c.agent) + ": " + title
 	}
@@ -151,15 +216,24 @@ func (m *model) doneLines(c *call) []string {
 			remark = string(c.result.Class)
 		}
 	}
+	if m.commanded {
+		m.ran, most = true, commandLines
+	}
 	lines := []string{m.line(mark, m.title(c), remark)}
 	if len(c.part.RewrittenBy) > 0 {
 		text := fmt.Sprintf("rewritten by %s: %s", strings.Join(c.part.RewrittenBy, ", "), gist(c.part.Final))
 		lines = append(lines, "  "+m.look.warn.Render(short(visible.Clean(text), m.width-4)))
 	}
+	if todo := m.todoLines(c.result.Render); todo != nil {
+		return append(lines, todo...)
+	}
+	if plan := m.planLines(c.result.Render); plan != nil {
+		return append(lines, plan...)
+	}
 	if diff := diffOf(c.result.Render); diff != "" {
 		return append(lines, m.diff(diff)...)
 	}
-	shown := strings.Split(strings.TrimSpace(visible.Clean(c.result.Text)), "\n")
+	shown := strings.Split(strings.Trim(strings.TrimRight(visible.Clean(c.result.Text), " \n"), "\n"), "\n")
 	if len(shown) == 1 && shown[0] == "" {
 		return lines
 	}
@@ -169,7 +243,9 @@ func (m *model) doneLines(c *call) []string {
 // excerpt returns the first lines of a text, and how many lines follow.
 func (m *model) excerpt(text []string, most int) []string {
 	var lines []string
+	margin := marginOf(text[:min(most+1, len(text))])
 	for i, line := range text {
+		line = line[min(margin, len(line)):]
 		if i == most && len(text) > most+1 {
 			lines = append(lines, m.look.dim.Render(fmt.Sprintf("  │ … %s more", many(len(text)-i, "line"))))
 			break
@@ -177,6 +253,17 @@ func (m *model) excerpt(text []string, most int) []string {
 		lines = append(lines, m.look.dim.Render("  │ "+cutTo(line, m.width-6)))
 	}
 	return lines
+}
+
+// marginOf returns how many spaces all lines begin with. Blank lines do not count.
+func marginOf(lines []string) int {
+	margin := -1
+	for _, line := range lines {
+		if text := strings.TrimLeft(line, " "); text != "" && (margin < 0 || len(line)-len(text) < margin) {
+			margin = len(line) - len(text)
+		}
+	}
+	return max(margin, 0)
 }
 
 // diffOf returns the unified diff in the render data of a result, or "". Render data with a
@@ -195,6 +282,9 @@ func diffOf(render json.RawMessage) string {
 func (m *model) diff(text string) []string {
 	var lines []string
 	all := strings.Split(visible.Clean(text), "\n")
+	if len(all) > 2 && strings.HasPrefix(all[0], "---") && strings.HasPrefix(all[1], "+++") {
+		all = all[2:] // the line of the call names the file
+	}
 	for i, line := range all {
 		if i == diffLines && len(all) > diffLines+1 {
 			lines = append(lines, m.look.dim.Render(fmt.Sprintf("  │ … %s more", many(len(all)-i, "line"))))
@@ -215,13 +305,19 @@ func (m *model) diff(text string) []string {
 	return lines
 }
 
-// gist returns the input of a call in a few words. The most important field comes first. A
-// single field is shown without its key.
-func gist(input json.RawMessage) string {
+// shownElsewhere are fields that the lines below a call show, or that only explain its command.
+var shownElsewhere = map[string][]string{
+	"shell": {"description"}, "write": {"content"}, "edit": {"old_string", "new_string", "replace_all"}, "todo_write": {"todos"}, presentPlan: {"plan"},
+}
+
+// gist returns the input of a call in a few words, without the fields in hidden. The most
+// important field comes first. A single field is shown without its key.
+func gist(input json.RawMessage, hidden ...string) string {
 	fields, ok := label.Fields(input)
 	if !ok {
 		return visible.All(string(input))
 	}
+	fields = slices.DeleteFunc(fields, func(f label.Field) bool { return slices.Contains(hidden, f.Key) })
 	about, rest := label.Split(fields)
 	var words []string
 	if about != "" {

@@ -46,6 +46,8 @@ type Records interface {
 
 // Options are the settings of a chat. A nil *Options is valid.
 type Options struct {
+	// Controls are what the commands of the chat need beside the session.
+	Controls Controls
 	// Directives are the slash commands of the agent, for completion.
 	Directives []Directive
 	// History is the file that stores the input history. If empty, the history is not
@@ -161,20 +163,6 @@ func (c *Chat) Ask(ctx context.Context, in belay.Inquiry) (string, error) {
 		Approval: belay.Approval{ID: id, Session: in.Session, Turn: in.Turn, Reason: in.Text}, Agent: in.Agent, Run: in.Run, Depth: in.Depth,
 	}, Advice{words: true})
 	return d.Reason, err
-}
-
-// Advice helps a person to decide about a call.
-type Advice struct {
-	// Reach describes what the call affects. Run describes how the call would run, if there
-	// is more than one possibility.
-	Reach, Run string
-	// Pattern is a pattern that covers this call and similar calls, or "".
-	Pattern string
-	// Check returns why a pattern that the user typed is invalid. If nil, all patterns are
-	// valid.
-	Check func(pattern string) error
-
-	words bool // not a call, but a question that needs text as its answer
 }
 
 // InOrder wraps an approver that asks through this chat. The wrapped approver gets the

@@ -152,7 +152,7 @@ func TestCompletion(t *testing.T) {
 	b.keys("re")
 	shows(t, "the view", b.view(), "▸ /resume", "/review  look at the change", "/rename  rename it")
 	hides(t, "the view", b.view(), "/quit", "is the chat's own")
-	b.keys("down", "tab")
+	b.keys("down", "down", "tab")
 	if got := b.m.editor.area.Value(); got != "/review " {
 		t.Errorf("tab completes to %q", got)
 	}
@@ -192,6 +192,10 @@ func TestCommands(t *testing.T) {
 	shows(t, "the scrollback", b.printed[len(b.printed)-1], "no answer to copy")
 	for _, text := range []string{"/clear the table", "/unknown", "quit"} {
 		b.keys(text, "enter")
+		if text == "/unknown" { // SPEC U-02
+			shows(t, "the scrollback", b.printed[len(b.printed)-2]+b.printed[len(b.printed)-1], "there is no command /unknown")
+			b.keys("enter")
+		}
 		if got := b.did[len(b.did)-1]; got != "run "+text {
 			t.Errorf("%q: the host was asked for %q, want it passed on", text, got)
 		}

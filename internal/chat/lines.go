@@ -137,6 +137,9 @@ func (t *teletype) typed(line string) tea.Cmd {
 	case "y", "yes":
 		return m.allow(belay.ApprovalScope{})
 	case "s":
+		if m.desk.waiting[0].plan() {
+			break
+		}
 		return m.allow(belay.ApprovalScope{Kind: belay.ScopeSession})
 	case "p":
 		if m.desk.waiting[0].advice.Pattern != "" {
@@ -161,7 +164,7 @@ func (t *teletype) question() bool {
 	case asked.question.ID != t.shown:
 		t.shown, t.asks = asked.question.ID, false
 		head := m.questionView(1 << 20)
-		t.write(m.toned(strings.Join(head[:len(head)-len(m.questionKeys())], "\n")) + "\n" + answers(&asked.advice))
+		t.write(m.toned(strings.Join(head[:len(head)-len(m.questionKeys())], "\n")) + "\n" + answers(asked))
 	case m.desk.fault != "":
 		t.write(visible.All(m.desk.fault) + "\npattern: ")
 		m.desk.fault = ""
@@ -173,9 +176,13 @@ func (t *teletype) question() bool {
 }
 
 // answers explains how to answer a question with a line.
-func answers(a *Advice) string {
+func answers(q *askMsg) string {
+	a := &q.advice
 	if a.words {
 		return "your answer (press Enter for no answer): "
+	}
+	if q.plan() {
+		return "y approve and begin; any other text says what should change: "
 	}
 	if a.Pattern == "" {
 		return "y allow once, s allow for this session; any other text denies and is the reason: "

@@ -86,7 +86,7 @@ func TestDumbTerminal(t *testing.T) {
 	line("y")
 	expect("Done.")
 	line("again")
-	expect("+ command: ls")
+	expect("$ ls")
 	for strings.Count(all.String(), "any other text denies") < 2 {
 		read()
 	}
@@ -113,7 +113,10 @@ func TestDumbTerminal(t *testing.T) {
 		t.Errorf("there are sequences in %q", text)
 	}
 	shows(t, "the terminal", all.String(), "session main", "› clean", "Use this:", "• a", "it removes files (asked by floor)",
-		"+ command: rm -rf build", "✓ shell allowed by you", "│ removed build", "Done.",
+		"$ rm -rf build", "✓ shell allowed by you", "│ removed build", "Done.",
 		"✗ shell denied by you: not now", "Then not.",
 		"✓ shell allowed like shell by you", "✓ shell allowed by you: allowed before")
+	if n := strings.Count(all.String(), "allowed before"); n != 1 {
+		t.Errorf("one call that an earlier approval covers has %d lines about it:\n%s", n, all.String())
+	}
 }

@@ -39,13 +39,21 @@ type (
 // host runs activities for the model. Its methods return at once, and results arrive as
 // messages. Each activity has a number: an abort can arrive before the activity starts, and
 // must not affect another activity.
-type host interface {
-	run(n int, text string)
+type host interface { //nolint:interfacebloat // it is the loop's whole view of the session
+	run(n int, text string, parts ...belay.Part)
 	resume(n int)
 	abandon(n int)
 	compact(n int)
 	abort(n int)
 	force()
+	// steer passes a message to the running turn. A steeredMsg follows.
+	steer(id int, text string)
+	// rewind goes back to an earlier message. An openedMsg follows.
+	rewind(n int, at string, keepFiles bool)
+	// open opens another session, or a new one if id is empty. An openedMsg follows.
+	open(n int, id string)
+	// preview returns the beginning of a session.
+	preview(id string) []string
 	remember(text string) error
 }
 
@@ -67,6 +75,9 @@ type model struct {
 	opening opening
 	known   []Directive
 	serial  map[string]bool // names of the tools that run alone
+
+	controls Controls
+	knows    bool // known has all commands of the agent
 
 	look          look
 	md            markdown
@@ -98,17 +109,30 @@ type model struct {
 	thought  string          // the last thinking of the model, in full
 	warned   map[string]bool // messages about failed hooks that were already shown
 	failures map[string]bool // diagnostics of this turn that were already shown, see diagnosed
-	answer   string          // the last answer, as markdown
+	// commanded means that the turn runs a command of the user, and ran that its output was shown.
+	commanded, ran bool
+	answer         string // the last answer, as markdown
 
 	usage   belay.Usage // usage of the session, as stored
 	spent   belay.Usage // usage of the running turn
 	answers string      // name of the model that answered last
+	full    int         // how many tokens the last request and its response had
 
-	editor  editor
-	history history
-	popup   popup
-	queue   []string
-	desk    desk
+	editor   editor
+	history  history
+	popup    popup
+	picker   *picker // nil: no list is open
+	files    fileList
+	doubted  string // the message with an unknown /word that waits for a second enter
+	queue    []string
+	steers   bool      // a message that is sent while a turn runs steers it, instead of waiting
+	messages int       // how many messages were sent to running turns
+	steered  []steered // messages that the running turn has not taken yet
+	cycled   string    // the mode before the first of several shift+tab
+	stopped  bool      // the last turn was aborted
+	away     bool      // the terminal has no focus
+	waited   bool      // the chat waited for the user before this message, see notify
+	desk     desk
 
 	keeping int  // how many entries are being written to the history file
 	leaving bool // quit when nothing runs and everything is printed
@@ -119,8 +143,9 @@ type model struct {
 func newModel(h host, o *opening, opts *Options) *model {
 	m := &model{
 		warned: make(map[string]bool), host: h, printer: printAbove, clock: time.Now, later: tickLater, person: opts.person(), opening: *o,
+		controls: opts.Controls, knows: len(opts.Directives) > 0,
 		known: known(opts.Directives), serial: opts.serial(), look: look{theme: newTheme(), profile: colorprofile.TrueColor},
-		editor: newEditor(), history: newHistory(o.history), usage: o.usage, answers: opts.Model,
+		editor: newEditor(), history: newHistory(o.history), usage: o.usage, answers: opts.Model, steers: true,
 	}
 	m.frames = func() int64 { m.draws++; return m.draws } // without a canvas, every call counts as a new frame
 	m.md.profile = m.look.profile
@@ -142,8 +167,9 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) { //nolint:ireturn // t
 	m.now = m.clock()
 	cmd := m.heed(msg)
 	if m.width > 0 {
-		m.suggest()
+		cmd = tea.Batch(cmd, m.suggest())
 	}
+	cmd = tea.Batch(cmd, m.notify())
 	printed := m.print()
 	m.frame = m.draw()
 	if m.leaving && m.done() {
@@ -198,6 +224,22 @@ func (m *model) heed(msg tea.Msg) tea.Cmd {
 		m.printing = false
 	case leaveMsg:
 		return m.leave()
+	case openedMsg:
+		m.moved(msg)
+	case steeredMsg:
+		return m.steeredOr(msg)
+	case tea.FocusMsg:
+		m.away = false
+	case tea.BlurMsg:
+		m.away = true
+	case choicesMsg:
+		return m.offered(msg)
+	case previewMsg:
+		if m.picker != nil && m.picker.preview != nil {
+			m.picker.preview[msg.id] = msg.lines
+		}
+	case filesMsg:
+		m.files.listed(msg, m.now)
 	case tickMsg:
 		m.ticking = false
 		m.arm()
@@ -237,19 +279,29 @@ func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 		return m.interrupt()
 	}
 	m.asking = false
+	if key != "shift+tab" {
+		m.cycled = ""
+	}
 	if cmd, ok := m.answerKey(key); ok {
 		m.pressed = m.now
 		return cmd
 	}
 	m.pressed = m.now
+	if cmd, ok := m.pickKey(msg); ok {
+		return cmd
+	}
 	if cmd, ok := m.choose(key); ok {
 		return cmd
 	}
 	switch {
+	case key == "shift+tab":
+		m.nextMode()
 	case key == "enter":
 		return m.send()
 	case key == "ctrl+d" && m.editor.area.Value() == "":
 		return m.leave()
+	case key == "ctrl+s" && m.opening.steers:
+		m.steers = !m.steers
 	case key == "ctrl+t":
 		m.toggleThinking()
 	case key == "up" && m.editor.first():
@@ -288,6 +340,8 @@ func (m *model) interrupt() tea.Cmd {
 	case m.working && m.aborting:
 		m.gone = true
 		return tea.Sequence(func() tea.Msg { m.host.force(); return nil }, tea.Quit)
+	case m.picker != nil:
+		m.unpick()
 	case m.working:
 		m.untype()
 		return m.abort()
@@ -327,6 +381,9 @@ func (m *model) send() tea.Cmd {
 	if text == "" || m.leaving {
 		return nil
 	}
+	if m.doubt(text) {
+		return nil
+	}
 	m.editor.set("")
 	m.popup = popup{}
 	var kept tea.Cmd
@@ -338,8 +395,7 @@ func (m *model) send() tea.Cmd {
 	case isOwn(text):
 		return tea.Batch(kept, m.command(text))
 	case m.working:
-		m.queue = append(m.queue, text)
-		return kept
+		return tea.Batch(kept, m.whileWorking(text))
 	default:
 		return tea.Batch(kept, m.submit(text))
 	}
@@ -348,16 +404,33 @@ func (m *model) send() tea.Cmd {
 // submit starts a turn with a message.
 func (m *model) submit(text string) tea.Cmd {
 	m.say(kindUser, m.userLines(text)...)
-	if hint := m.hint(text); hint != "" {
+	if hint := near.Slash(typed.Leading(text), namesOf(m.known)); hint != "" && !m.knows {
 		m.note(m.look.warn.Render("∙"), hint)
 	}
 	m.work("working")
 	n := m.number
-	return func() tea.Msg { m.host.run(n, text); return nil }
+	if command, ok := strings.CutPrefix(text, "!"); ok && strings.TrimSpace(command) != "" {
+		text = "/" + shellDirective + " " + strings.TrimSpace(command)
+		m.commanded = true
+	}
+	parts := m.attached(text)
+	return func() tea.Msg { m.host.run(n, text, parts...); return nil }
 }
 
-// hint returns a hint if a message begins with a misspelled /name, or "".
-func (m *model) hint(text string) string { return near.Slash(typed.Leading(text), namesOf(m.known)) }
+// shellDirective is the directive of the agent that runs a command of the user.
+const shellDirective = "sh"
+
+// attached returns the images that a message names.
+func (m *model) attached(text string) []belay.Part {
+	if m.controls.Attach == nil {
+		return nil
+	}
+	parts, said := m.controls.Attach(text)
+	for _, line := range said {
+		m.note(m.look.dim.Render("∙"), line)
+	}
+	return parts
+}
 
 func (m *model) userLines(text string) []string {
 	const most = 20

@@ -25,12 +25,14 @@ type opening struct {
 	calls    string // a remark for the open calls of that turn
 	trouble  []string
 	history  []string
+	steers   bool // a running turn takes messages
 }
 
 // open reads the state of a session. Errors do not stop the chat: open stores them in
 // trouble, and greet shows them.
 func open(ctx context.Context, session Session, store Records) *opening {
 	o := &opening{session: session.ID()}
+	_, o.steers = session.(steerer)
 	after := int64(0)
 	if store != nil {
 		if info := o.lookUp(ctx, store); info != nil {

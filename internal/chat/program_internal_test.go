@@ -168,7 +168,7 @@ func (floor) Authorize(_ context.Context, call belay.ToolCall) (belay.Authorizat
 }
 
 // answerable waits until the first question accepts keys.
-func (s *stage) answerable() { s.t.Helper(); s.sees("Allow shell to run?", "y allow once") }
+func (s *stage) answerable() { s.t.Helper(); s.sees("Allow shell to run?", "y once") }
 
 func TestProgramAsks(t *testing.T) {
 	t.Parallel()
@@ -200,9 +200,9 @@ func TestProgramAsksInTurn(t *testing.T) {
 	call := scripted.Call{Tool: "shell", Input: `{"command":"rm -rf build"}`}
 	s := play(t, []scripted.Step{{Calls: []scripted.Call{call, call, call}}, {Text: "Fine."}}, asks(), nil)
 	s.say("clean")
-	s.sees("(1 of 3)", "y allow once")
+	s.answerable()
 	s.tm.Type("y")
-	s.sees("stop typing for a moment, then answer")
+	s.sees("✓ shell allowed by you")
 	s.key("ctrl+c")
 	s.sees("∎ aborted")
 	s.end()

@@ -2,8 +2,10 @@ package chat
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,6 +27,8 @@ type askMsg struct {
 	advice   Advice
 	reply    chan<- belay.Decision
 }
+
+func (q *askMsg) plan() bool { return IsPlan(&q.question) }
 
 // withdrawMsg means that a question no longer needs an answer.
 type withdrawMsg struct{ id string }
@@ -170,9 +174,9 @@ func (m *model) answerKey(key string) (tea.Cmd, bool) {
 		return nil, false // the editor gets the key
 	case key == "y" || key == "Y":
 		return m.allow(belay.ApprovalScope{}), true
-	case key == "s" || key == "S":
+	case (key == "s" || key == "S") && !d.waiting[0].plan():
 		return m.allow(belay.ApprovalScope{Kind: belay.ScopeSession}), true
-	case (key == "p" || key == "P") && d.waiting[0].advice.Pattern != "":
+	case (key == "p" || key == "P") && !d.waiting[0].plan() && d.waiting[0].advice.Pattern != "":
 		m.typed(draftPattern, d.waiting[0].advice.Pattern)
 		return nil, true
 	case key == "n" || key == "N":
@@ -181,8 +185,7 @@ func (m *model) answerKey(key string) (tea.Cmd, bool) {
 	case key == "esc":
 		return m.deny(""), true
 	case key == "v" || key == "V":
-		m.say(kindLine, m.look.dim.Render("the whole input of "+visible.Clean(d.waiting[0].question.Tool)+":"))
-		m.append(kindLine, m.proposal(&d.waiting[0].question)...)
+		m.whole(&d.waiting[0])
 		return nil, true
 	default:
 		return nil, true // a question ignores all other keys
@@ -198,36 +201,41 @@ func (m *model) questionView(most int) []string {
 	if m.desk.waiting[0].advice.words {
 		return m.inquiryView(q, most)
 	}
-	head := fmt.Sprintf("Allow %s to run?", visible.Clean(q.Tool))
-	if q.Depth > 0 {
-		head = fmt.Sprintf("Allow %s to run for %s?", visible.Clean(q.Tool), subagentNamed(visible.Clean(q.Agent), q.Depth))
-	}
+	advice := &m.desk.waiting[0].advice
+	head := Head(q, advice)
 	if n := len(m.desk.waiting); n > 1 {
 		head += fmt.Sprintf(" (1 of %d)", n)
 	}
-	lines := []string{m.look.warn.Bold(true).Render(short(head, m.width-1))}
-	why := visible.All(q.Reason)
-	if q.By != "" {
-		why = strings.TrimSpace(why + " (asked by " + visible.All(q.By) + ")")
+	lines := each(m.look.warn.Bold(true), wrapped(head, m.width-1))
+	if c := advice.Change; c != nil && c.Diff != "" {
+		lines[len(lines)-1] += m.counted(c)
 	}
-	if why != "" {
-		lines = append(lines, indented(why, "  ", m.width-1)...)
+	if !m.desk.waiting[0].plan() {
+		for _, why := range Why(q, advice) {
+			lines = append(lines, indented(why, "  ", m.width-1)...)
+		}
 	}
-	for _, line := range reach(&m.desk.waiting[0].advice) {
-		lines = append(lines, each(m.look.dim, indented(visible.All(line), "  ", m.width-1))...)
-	}
-	body := m.proposal(q)
+	body := m.proposal(q, advice, false)
 	keys := m.questionKeys()
 	room := max(most-len(lines)-len(keys)-1, 2)
+	if len(body) > room { // the change matters more than the lines around it
+		body = m.proposal(q, advice, true)
+	}
 	if len(body) > room {
-		rest := fmt.Sprintf("  … %s more: press v to see all", many(len(body)-room+1, "line"))
+		rest := fmt.Sprintf("  … %s more: v shows all", many(len(body)-room+1, "line"))
 		body = append(body[:room-1:room-1], m.look.warn.Render(short(rest, m.width-1)))
 	}
 	lines = append(lines, body...)
-	for _, line := range keys {
-		lines = append(lines, m.look.dim.Render(short(line, m.width-1)))
+	return append(lines, each(m.look.dim, keys)...)
+}
+
+// counted returns how many lines a change adds and removes, if there is room after the
+// question.
+func (m *model) counted(c *Change) string {
+	if m.width < 60 {
+		return ""
 	}
-	return lines
+	return "  " + m.look.added.Render(fmt.Sprintf("+%d", c.Added)) + " " + m.look.removed.Render(fmt.Sprintf("−%d", c.Removed))
 }
 
 // inquiryView returns a question that needs text, in at most this many lines.
@@ -250,22 +258,7 @@ func (m *model) inquiryView(q *belay.Question, most int) []string {
 		body = append(body[:room-1:room-1], m.look.warn.Render(short(rest, m.width-1)))
 	}
 	lines = append(lines, body...)
-	for _, line := range keys {
-		lines = append(lines, m.look.dim.Render(short(line, m.width-1)))
-	}
-	return lines
-}
-
-// reach returns lines about what a call affects and how it would run.
-func reach(a *Advice) []string {
-	var lines []string
-	if a.Reach != "" {
-		lines = append(lines, a.Reach)
-	}
-	if a.Run != "" {
-		lines = append(lines, "would run "+a.Run)
-	}
-	return lines
+	return append(lines, each(m.look.dim, keys)...)
 }
 
 // questionKeys returns the lines that explain how to answer.
@@ -273,55 +266,129 @@ func (m *model) questionKeys() []string {
 	d := &m.desk
 	switch {
 	case !d.armed:
-		return []string{"stop typing for a moment, then answer"}
+		return []string{short("stop typing for a moment, then answer", m.width-1)}
 	case d.waiting[0].advice.words:
-		return []string{"type your answer · enter send · esc no answer"}
+		return m.packed("type your answer", "enter send", "esc no answer")
 	case d.typing == draftReason:
-		return []string{"reason (optional) · enter deny · esc back"}
+		if d.waiting[0].plan() {
+			return m.packed("what should change?", "enter send", "esc back")
+		}
+		return m.packed("reason (optional)", "enter deny", "esc back")
 	case d.fault != "":
-		return []string{"invalid pattern: " + visible.All(d.fault)}
+		return wrapped("invalid pattern: "+visible.All(d.fault), m.width-1)
 	case d.typing == draftPattern:
-		return []string{"enter allow all matching calls for this session · esc back"}
+		return m.packed("enter allow all calls like this for this session", "esc back")
 	}
-	keys := []string{"y allow once · s allow for this session"}
+	if d.waiting[0].plan() {
+		return m.packed("y approve and begin", "n change it: say how", "esc deny", "v all", "ctrl+c abort")
+	}
+	keys := []string{"y once", "s this session"}
 	if pattern := d.waiting[0].advice.Pattern; pattern != "" {
-		keys = append(keys, "p allow all like "+visible.All(pattern)+" for this session")
+		keys = append(keys, "p all like "+short(visible.All(pattern), max(m.width-14, 8)))
 	}
-	return append(keys, "n deny with reason · esc deny · v view all · ctrl+c abort")
+	return m.packed(append(keys, "n deny and say why", "esc deny", "v all", "ctrl+c abort")...)
 }
 
-// proposal shows the input that would run. If a hook rewrote the input, proposal also shows
-// the model's own input.
-func (m *model) proposal(q *belay.Question) []string {
-	final := spelled(q.Input)
-	var asked []string
-	if c := m.find(q.Run, &belay.CallPart{ID: q.Call}); c != nil && c.part.Final != nil && !bytes.Equal(c.part.Input, q.Input) {
-		asked = spelled(c.part.Input)
-	}
+// packed joins hints to as few lines as fit the width. It cuts only hints that are wider
+// than a line.
+func (m *model) packed(hints ...string) []string {
 	var lines []string
-	for _, l := range compared(asked, final) {
-		style := m.look.dim
-		switch l.mark {
-		case '+':
-			style = m.look.added
-		case '-':
-			style = m.look.removed
+	for _, hint := range hints {
+		last := len(lines) - 1
+		if last >= 0 && ansi.StringWidth(lines[last])+3+ansi.StringWidth(hint) < m.width {
+			lines[last] += " · " + hint
+			continue
 		}
-		lines = append(lines, m.marked(style, l)...)
+		lines = append(lines, short(hint, m.width-1))
 	}
 	return lines
 }
 
-// marked breaks a line of a diff. Every resulting line begins with the mark.
-func (m *model) marked(style lipgloss.Style, l comparedLine) []string {
-	mark := fmt.Sprintf("  %c ", l.mark)
-	return each(style, hardPrefixed(l.text, mark, m.width-1))
+// original returns the model's input of a call, if a hook rewrote it, and otherwise nil.
+func (m *model) original(q *belay.Question) json.RawMessage {
+	if c := m.find(q.Run, &belay.CallPart{ID: q.Call}); c != nil && c.part.Final != nil && !bytes.Equal(c.part.Input, q.Input) {
+		return c.part.Input
+	}
+	return nil
+}
+
+// proposal shows what a call would do. If brief is true, it leaves out the lines of a file that do
+// not change.
+func (m *model) proposal(q *belay.Question, a *Advice, brief bool) []string {
+	original := m.original(q)
+	if plan := planOf(q); plan != "" && original == nil {
+		return append(slices.Clone(m.md.lines(plan)), "")
+	}
+	var lines []string
+	if original != nil {
+		lines = append(lines, m.look.warn.Render(short("  a hook rewrote the input:", m.width-1)))
+	}
+	proposed := Proposal(q, a, original)
+	if brief {
+		proposed = slices.DeleteFunc(proposed, func(l Line) bool { return l.Mark == ' ' && l.Number > 0 })
+	}
+	return append(lines, m.marked(proposed)...)
+}
+
+// whole prints the whole input of a call, and the whole change.
+func (m *model) whole(q *askMsg) {
+	if q.plan() && m.original(&q.question) == nil {
+		m.say(kindLine, m.look.dim.Render("the whole plan:"))
+		m.append(kindLine, m.md.lines(planOf(&q.question))...)
+		return
+	}
+	m.say(kindLine, m.look.dim.Render(short("the whole input of "+visible.Clean(q.question.Tool)+":", m.width-1)))
+	input := Proposal(&q.question, &Advice{}, m.original(&q.question))
+	if c := q.advice.Change; c != nil && c.Diff != "" && !c.Cut {
+		input = Proposal(&q.question, &q.advice, m.original(&q.question))
+	}
+	m.append(kindLine, m.marked(input)...)
+}
+
+// marked draws the lines of a proposal. A long line continues below, after its mark. The
+// numbers of lines are shown if there is room.
+func (m *model) marked(proposal []Line) []string {
+	widest := 0
+	for _, l := range proposal {
+		if l.Number > 0 && m.width >= 60 {
+			widest = max(widest, len(strconv.Itoa(l.Number)))
+		}
+	}
+	var lines []string
+	for _, l := range proposal {
+		number := ""
+		if widest > 0 && l.Mark != '!' {
+			number = strings.Repeat(" ", widest+1)
+			if l.Number > 0 {
+				number = fmt.Sprintf("%*d ", widest, l.Number)
+			}
+		}
+		style, prefix := m.look.dim, "  "+number+string(l.Mark)+" "
+		switch l.Mark {
+		case '+':
+			style = m.look.added
+		case '-':
+			style = m.look.removed
+		case '!':
+			style = m.look.warn
+		case '$':
+			style = lipgloss.NewStyle()
+		case ' ':
+			if widest == 0 {
+				style = lipgloss.NewStyle()
+			}
+		case '@':
+			prefix = "  "
+		}
+		lines = append(lines, each(style, hardPrefixed(l.Text, prefix, m.width-1))...)
+	}
+	return lines
 }
 
 // hardPrefixed breaks a text at the width without changing its spaces. It adds a prefix to
 // each line.
 func hardPrefixed(text, prefix string, width int) []string {
-	pieces := strings.Split(ansi.Hardwrap(text, max(width-len(prefix), 1), true), "\n")
+	pieces := strings.Split(ansi.Hardwrap(text, max(width-ansi.StringWidth(prefix), 1), true), "\n")
 	for i := range pieces {
 		pieces[i] = prefix + pieces[i]
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	tea "charm.land/bubbletea/v2"
+
 	"github.com/belay-run/belay"
 )
 
@@ -80,8 +82,8 @@ func TestQuestionAnswers(t *testing.T) {
 			b.keys("draft")
 			b.wait(time.Second)
 			reply := b.question("1", "shell", `{"command":"rm -rf build"}`)
-			shows(t, "the view", b.view(), "Allow shell to run?", "it removes files (asked by guard)", "zone 1 workspace: changes files", "would run in the sandbox",
-				"+ command: rm -rf build", "y allow once · s allow for this session", "p allow all like shell(rm *)", "n deny")
+			shows(t, "the view", b.view(), "Allow shell to run?", "Why: it removes files (asked by guard)", "zone 1 workspace · runs in the sandbox",
+				"$ rm -rf build", "y once · s this session · p all like shell(rm *)", "n deny")
 			b.keys(test.keys...)
 			if test.want == nil {
 				undecided(t, reply)
@@ -107,7 +109,7 @@ func TestQuestionPatterns(t *testing.T) {
 	b.wait(time.Second)
 	reply := b.question("1", "shell", `{"command":"rm -rf build"}`)
 	b.keys("p")
-	shows(t, "the view", b.view(), "enter allow all matching calls", "› shell(rm *)")
+	shows(t, "the view", b.view(), "enter allow all calls like this", "› shell(rm *)")
 	b.keys("ctrl+u", "read", "enter")
 	shows(t, "the view", b.view(), "invalid pattern: it does not cover this call")
 	b.keys("x")
@@ -140,7 +142,7 @@ func TestQuestionWaitsForSilence(t *testing.T) {
 	b.keys(" ")
 	undecided(t, reply)
 	b.wait(quiet)
-	shows(t, "the view", b.view(), "y allow once")
+	shows(t, "the view", b.view(), "y once")
 	b.keys("y")
 	if !decision(t, reply).Allow {
 		t.Error("it was not allowed")
@@ -185,7 +187,7 @@ func TestQuestionHidesNothing(t *testing.T) {
 		command.WriteString(`echo ok\n`)
 	}
 	b.question("1", "shell", `{"command":"`+command.String()+`\u001b[2Krm -rf \u202e/"}`)
-	shows(t, "the view", b.view(), "+ command:", "+   echo ok", "lines more: press v to see all", "y allow once")
+	shows(t, "the view", b.view(), "$ echo ok", "  echo ok", "lines more: v shows all", "y once")
 	b.keys("v")
 	all := strings.Join(b.printed, "\n")
 	if n := strings.Count(all, "echo ok"); n != 40 {
@@ -239,4 +241,104 @@ func TestCtrlCWhileAskedAborts(t *testing.T) {
 	b.send(withdrawMsg{"1"})
 	b.send(overMsg{err: errAborted})
 	hides(t, "the view", b.view(), "May shell")
+}
+
+// SPEC U-01
+// A question about a file shows the change of the file as it is now, and says whether the call
+// overwrites it.
+func TestQuestionShowsTheChange(t *testing.T) {
+	t.Parallel()
+	b := begun(t)
+	b.wait(time.Second)
+	change := &Change{
+		Path: "notes.md", Action: "overwritten", Added: 1, Removed: 2,
+		Diff: "--- a/notes.md\n+++ b/notes.md\n@@ -8,3 +8,2 @@\n # Notes\n-- milk\n-- bread\n+- oat milk\n",
+	}
+	reply := make(chan belay.Decision, 1)
+	b.send(askMsg{belay.Question{
+		Approval: belay.Approval{ID: "1", Tool: "write", Reason: "a long reason"}, Input: json.RawMessage(`{"path":"notes.md","content":"# Notes\n- oat milk\n"}`),
+	}, Advice{Cause: "changes notes.md; strict mode asks first", Change: change}, reply})
+	shows(t, "the view", b.view(), "Allow write to overwrite notes.md?  +1 −2", "Why: changes notes.md; strict mode asks first",
+		"  8   # Notes", "  9 - - milk", " 10 - - bread", "  9 + - oat milk", "y once")
+	hides(t, "the view", b.view(), "a long reason", "content:")
+	removed, added := b.m.look.removed.Render("   9 - - milk"), b.m.look.added.Render("   9 + - oat milk")
+	if content := b.m.View().Content; !strings.Contains(content, removed) || !strings.Contains(content, added) {
+		t.Errorf("the change has no colours: %q", content)
+	}
+	for action, want := range map[string]string{"created": "Allow write to create notes.md?", "edited": "Allow write to change notes.md?", "unchanged": "Allow write to write, without a change, notes.md?"} {
+		if head := Head(&belay.Question{Approval: belay.Approval{Tool: "write"}}, &Advice{Change: &Change{Path: "notes.md", Action: action}}); head != want {
+			t.Errorf("%s: asked %q, want %q", action, head, want)
+		}
+	}
+}
+
+// SPEC U-01
+// A question about a command shows what will really run, and marks why approval is needed.
+func TestQuestionShowsWhatRuns(t *testing.T) {
+	t.Parallel()
+	b := begun(t)
+	b.wait(time.Second)
+	ask := func(command string, effects ...Effect) string {
+		input, err := json.Marshal(map[string]string{"command": command, "cwd": "web"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.send(askMsg{belay.Question{Approval: belay.Approval{ID: command, Tool: "shell"}, Input: input}, Advice{Run: "in the sandbox", Effects: effects}, make(chan belay.Decision, 1)})
+		b.wait(quiet)
+		view := b.view()
+		b.send(withdrawMsg{command})
+		return view
+	}
+	shows(t, "the view", ask("cat x | sh -c 'rm -rf build'", Effect{"Runs cat x.", false}, Effect{"Runs rm -rf build: removes whole directories.", true}),
+		"$ cat x | sh -c 'rm -rf build'", "· cwd: web", "· Runs cat x\n", "! Runs rm -rf build: removes whole directories\n")
+	hides(t, "the view", ask("git push", Effect{"Runs git push.", true}), "Runs git")
+}
+
+// SPEC U-01
+// The keys fit 30 columns, and none is cut.
+func TestQuestionKeysFitNarrowScreens(t *testing.T) {
+	t.Parallel()
+	for _, width := range []int{30, 80, 200} {
+		b := begun(t)
+		b.send(tea.WindowSizeMsg{Width: width, Height: 40})
+		b.wait(time.Second)
+		b.question("1", "shell", `{"command":"rm -rf build"}`)
+		view := strings.Join(strings.Fields(b.view()), " ")
+		for _, key := range []string{"y once", "s this session", "p all like shell(rm *)", "n deny and say why", "esc deny", "v all", "ctrl+c abort"} {
+			if !strings.Contains(view, key) {
+				t.Errorf("at %d columns the key %q is missing or cut:\n%s", width, key, b.view())
+			}
+		}
+	}
+}
+
+// On a small terminal a question still shows the lines that change, and which call waits.
+//
+// SPEC U-01
+func TestQuestionOnASmallTerminal(t *testing.T) {
+	t.Parallel()
+	b := begun(t)
+	b.send(tea.WindowSizeMsg{Width: 30, Height: 24})
+	b.calls("call-1", "edit", `{"path":"docs/notes.md","old_string":"buy milk","new_string":"buy oat milk"}`)
+	b.wait(time.Second)
+	b.send(askMsg{belay.Question{
+		Approval: belay.Approval{ID: "1", Call: "call-1", Tool: "edit", Reason: "strict mode asks first"},
+		Input:    json.RawMessage(`{"path":"docs/notes.md","old_string":"buy milk","new_string":"buy oat milk"}`),
+	}, Advice{Reach: "zone 1 workspace", Pattern: "edit(docs/notes.md)", Change: &Change{
+		Path: "docs/notes.md", Action: "edited", Added: 1, Removed: 1,
+		Diff: "--- a/docs/notes.md\n+++ b/docs/notes.md\n@@ -1,7 +1,7 @@\n one\n two\n three\n-buy milk\n+buy oat milk\n five\n six\n seven\n",
+	}}, make(chan belay.Decision, 1)})
+	shows(t, "the view", b.view(), "? edit docs", "Allow edit to change", "- buy milk", "+ buy oat milk", "y once", "n deny")
+	hides(t, "the view", b.view(), "three")
+	b.send(tea.WindowSizeMsg{Width: 80, Height: 40})
+	shows(t, "the view", b.view(), "? edit docs/notes.md · waiting for your answer", "three", "- buy milk", "+ buy oat milk", "five")
+}
+
+// A path that is completed is not cut while there is room.
+func TestCompletedPathIsShown(t *testing.T) {
+	t.Parallel()
+	b, _ := controlled(t)
+	b.send(tea.WindowSizeMsg{Width: 30, Height: 24})
+	b.keys("@model")
+	shows(t, "the view", b.view(), "▸ @internal/chat/model.go")
 }

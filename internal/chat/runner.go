@@ -13,6 +13,7 @@ import (
 	"github.com/charmbracelet/colorprofile"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/visible"
 )
 
 // errAborted is the cause with which the user's abort cancels the context of a turn.
@@ -129,8 +130,46 @@ func (r *runner) start(n int, do func(ctx context.Context) (said string, err err
 	})
 }
 
-func (r *runner) run(n int, text string) {
-	r.start(n, func(ctx context.Context) (string, error) { return "", r.follow(r.session.Run(ctx, text)) })
+func (r *runner) run(n int, text string, parts ...belay.Part) {
+	r.start(n, func(ctx context.Context) (string, error) { return "", r.follow(r.session.Run(ctx, text, parts...)) })
+}
+
+// open opens another session. No turn runs meanwhile, so nobody else uses r.session.
+func (r *runner) open(_ int, id string) {
+	r.turns.Go(func() {
+		next, err := r.chat.opts.Controls.Open(r.ctx, id)
+		if err != nil {
+			r.tell(openedMsg{err: err})
+			return
+		}
+		o := open(r.ctx, next, r.chat.opts.Store)
+		r.session = next
+		r.tell(openedMsg{opening: o})
+	})
+}
+
+// preview returns the beginning and the end of a session, in a few lines.
+func (r *runner) preview(id string) []string {
+	if r.chat.opts.Store == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, 5*time.Second)
+	defer cancel()
+	var lines []string
+	for message, err := range r.chat.opts.Store.Read(ctx, id, 0) {
+		if err != nil || len(lines) == 50 {
+			break
+		}
+		text := visible.OneLine(message.Text())
+		switch {
+		case text == "":
+		case message.Kind == belay.KindUser:
+			lines = append(lines, "› "+text)
+		case message.Kind == belay.KindAssistant:
+			lines = append(lines, "  "+text)
+		}
+	}
+	return lines[:min(len(lines), previewLines)]
 }
 
 func (r *runner) resume(n int) {

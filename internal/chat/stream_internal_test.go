@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	tea "charm.land/bubbletea/v2"
 	"pgregory.net/rapid"
 
 	"github.com/belay-run/belay/internal/visible"
@@ -140,6 +141,38 @@ func TestVisible(t *testing.T) {
 	} {
 		if got := visible.All(text); got != want {
 			t.Errorf("visible.All(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+// Ten thousand lines of one answer arrive complete and in order while the window changes its size,
+// and no view is larger than its window.
+//
+// SPEC U-03
+func TestLongOutputAndResizes(t *testing.T) {
+	t.Parallel()
+	const lines = 10_000
+	b := begun(t)
+	sizes := []tea.WindowSizeMsg{{Width: 30, Height: 10}, {Width: 200, Height: 60}, {Width: 20, Height: 3}, {Width: 80, Height: 24}}
+	for i := range lines {
+		b.says(fmt.Sprintf("line-%d\n\n", i))
+		if i%97 == 0 {
+			b.send(sizes[i/97%len(sizes)])
+		}
+	}
+	b.send(overMsg{})
+	var got []string
+	for _, line := range b.printed {
+		if strings.HasPrefix(line, "line-") {
+			got = append(got, strings.TrimRight(line, " "))
+		}
+	}
+	if len(got) != lines {
+		t.Fatalf("%d lines of %d are printed", len(got), lines)
+	}
+	for i, line := range got {
+		if line != fmt.Sprintf("line-%d", i) {
+			t.Fatalf("line %d is %q", i, line)
 		}
 	}
 }

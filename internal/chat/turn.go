@@ -31,13 +31,14 @@ func (m *model) work(doing string) {
 	m.working, m.aborting, m.doing, m.since = true, false, doing, m.now
 	m.step, m.calls, m.spent, m.floor = stepView{}, nil, belay.Usage{}, 0
 	m.failures = make(map[string]bool)
+	m.commanded, m.ran = false, false
 }
 
 // happened shows an event of the running turn.
 func (m *model) happened(e *belay.Event) {
 	if e.Kind == belay.EventToolProgress {
 		if c := m.find(e.Run, e.Call); c != nil {
-			c.news = e.Text
+			c.progress(e.Text)
 		}
 		return
 	}
@@ -67,7 +68,13 @@ func (m *model) happened(e *belay.Event) {
 	case belay.EventHookOutput, belay.EventTurnContinued:
 		m.hookSaid("", e)
 	case belay.EventHookInvoked, belay.EventSkillInvoked:
+		if e.Text == shellDirective && m.commanded {
+			return // the call says it
+		}
 		m.note(m.look.accent.Render("∙"), strings.TrimSuffix(string(e.Kind), "_invoked")+" "+e.Text)
+	case belay.EventSteered:
+		m.blocks(m.step.text.flush())
+		m.say(kindUser, m.userLines(e.Text)...)
 	case belay.EventCompactionStart:
 		m.doing = "summarizing"
 	case belay.EventCompactionEnd:
@@ -191,6 +198,10 @@ func (m *model) thoughtLines(text string) []string {
 // responded ends the model's text. It prints a response that was not streamed.
 func (m *model) responded(message *belay.Message) {
 	m.thoughtThrough()
+	if m.commanded && m.ran && message != nil && message.Model == "/"+shellDirective {
+		m.step = stepView{}
+		return // the result of the call shows the output
+	}
 	if m.step.full.Len() == 0 && message != nil && message.Text() != "" {
 		m.spoke(message.Text())
 	}
@@ -199,8 +210,11 @@ func (m *model) responded(message *belay.Message) {
 		m.answer = m.step.full.String()
 	}
 	m.step = stepView{}
-	if message != nil && message.Model != "" {
+	if message != nil && message.Model != "" && !strings.HasPrefix(message.Model, "/") { // a directive answers as /name
 		m.answers = message.Model
+	}
+	if message != nil && message.Usage != nil && message.Usage.Tokens() > 0 {
+		m.full = message.Usage.Tokens()
 	}
 }
 
@@ -229,7 +243,7 @@ func (m *model) decided(e *belay.Event) {
 			c.since = e.Time // no call starts before all calls are decided
 		}
 	}
-	if d == nil {
+	if d == nil || e.Kind != belay.EventApprovalDecided { // a request that needs no person is decided already
 		return
 	}
 	mark, word := m.look.bad.Render("✗"), "denied"
@@ -339,6 +353,7 @@ func (m *model) over(msg *overMsg) tea.Cmd {
 	m.blocks(m.step.text.flush())
 	m.drop("no result")
 	aborted := m.aborting
+	m.stopped = aborted
 	m.working, m.aborting, m.floor, m.step = false, false, 0, stepView{}
 	m.usage, m.spent = msg.usage, belay.Usage{}
 	m.troubled(msg.err, aborted)

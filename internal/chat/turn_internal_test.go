@@ -522,3 +522,23 @@ func TestNoColour(t *testing.T) {
 	}
 	shows(t, "the scrollback", all, "Use `code` and bold.", "✓ read")
 }
+
+// The lines of a result keep their places below each other. Spaces that all of them begin with
+// are left out.
+func TestExcerptKeepsColumns(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ rule, text, want string }{
+		{"numbered lines", "     9\tnine\n    10\tten\n", "  │  9    nine\n  │ 10    ten"},
+		{"a list below a head", "head\n  one\n  two\n", "  │ head\n  │   one\n  │   two"},
+		{"a blank line between", "  one\n\n  two\n", "  │ one\n  │\n  │ two"},
+		{"blank lines around", "\n\n  one\n\n", "  │ one"},
+		{"more lines than are shown", "    1 a\n    2 b\n    3 c\n    4 d\n5 e", "  │ 1 a\n  │ 2 b\n  │ 3 c\n  │ … 2 lines more"},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			t.Parallel()
+			b := begun(t)
+			b.answers(b.calls("1", "read", `{"path":"x"}`), belay.Result{Text: test.text})
+			shows(t, "the scrollback", bare(strings.Join(b.printed, "\n")), test.want)
+		})
+	}
+}

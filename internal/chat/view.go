@@ -30,6 +30,7 @@ func (m *model) draw() tea.View {
 	news := append(m.queued(), m.activity()...)
 	fixed := len(input) + len(below) + len(news) + 1
 	news = append(m.questionView(max(most-fixed, 5)), news...)
+	news = append(news, m.pickerView()...)
 	lines := m.live()
 	if room := max(most-len(input)-len(below)-len(news)-1, 0); len(lines) > room {
 		lines = lines[len(lines)-room:]
@@ -55,6 +56,7 @@ func (m *model) draw() tea.View {
 		c.Y += row - cut
 		view.Cursor = c
 	}
+	view.ReportFocus = true
 	view.WindowTitle = "belay: " + m.opening.session
 	return view
 }
@@ -83,6 +85,9 @@ func (m *model) live() []string {
 			lines = append(lines, m.doneLines(c)[0])
 		} else {
 			lines = append(lines, m.openLine(c))
+			for _, line := range c.tail {
+				lines = append(lines, m.look.dim.Render("  │ "+cutTo(line, m.width-6)))
+			}
 		}
 	}
 	return lines
@@ -96,7 +101,11 @@ func (m *model) activity() []string {
 	case m.working && m.aborting:
 		return []string{m.look.warn.Render(short("aborting · ctrl+c again quits without waiting", m.width-1))}
 	case m.working:
-		text := m.doing + " " + took(m.now.Sub(m.since)) + " · ctrl+c to abort"
+		text := m.doing + " " + took(m.now.Sub(m.since))
+		if m.editor.area.Value() != "" {
+			text += " · " + m.steerHint()
+		}
+		text += " · ctrl+c to abort"
 		return []string{m.look.accent.Render(m.spinner()) + " " + m.look.dim.Render(short(text, m.width-3))}
 	default:
 		return nil
@@ -107,6 +116,9 @@ func (m *model) activity() []string {
 func (m *model) queued() []string {
 	const most = 3
 	var lines []string
+	for _, s := range m.steered {
+		lines = append(lines, m.look.dim.Render("at the next step: "+short(visible.Clean(s.text), m.width-20)))
+	}
 	for i, text := range m.queue {
 		if i == most {
 			lines = append(lines, m.look.dim.Render("  and "+many(len(m.queue)-i, "more message")))
@@ -129,18 +141,21 @@ func (m *model) belowInput() []string {
 	return []string{m.look.dim.Render(short(m.status(), m.width-1))}
 }
 
+// status returns the footer: the mode, the session, the model, how full its context is, and what
+// the session has used.
 func (m *model) status() string {
-	words := []string{m.opening.session}
+	var words []string
+	if mode := m.mode(); mode != "" {
+		words = append(words, mode)
+	}
+	words = append(words, m.opening.session)
 	if m.answers != "" {
 		words = append(words, m.answers)
 	}
-	u := m.usage
-	u.In += m.spent.In
-	u.Out += m.spent.Out
-	u.CacheRead += m.spent.CacheRead
-	u.CacheWrite += m.spent.CacheWrite
-	u.Cost += m.spent.Cost
-	if u.Tokens() > 0 {
+	if meter := m.meter(); meter != "" {
+		words = append(words, meter)
+	}
+	if u := m.total(); u.Tokens() > 0 {
 		words = append(words, bill(u))
 	}
 	return ansi.Strip(visible.Clean(strings.Join(words, " · ")))

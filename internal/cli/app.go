@@ -42,6 +42,7 @@ type app struct {
 	mu        sync.Mutex
 	interrupt func()       // called at the first interrupt signal
 	noticed   func(notice) // shows notices; if nil, notices go to standard error
+	observed  *observed    // made by the method observe
 
 	assembling sync.Once
 	assembles  *assembly.Assembler // set once, by the method assembler
@@ -50,10 +51,12 @@ type app struct {
 // assembler returns the assembler that makes agents. It is built once, from the flags.
 func (a *app) assembler() *assembly.Assembler {
 	a.assembling.Do(func() {
-		opts := &assembly.Options{Environ: a.environ, MCP: a.mcp, Hooks: a.hooks, Reserved: chatCommands(), Notify: a.showAssembly}
+		watched := a.observe(false)
+		opts := &assembly.Options{Environ: a.environ, MCP: a.mcpFiles(), Hooks: a.hooks, Extensions: watched.extensions(), Reserved: chatCommands(), Notify: a.showAssembly}
 		if a.debug {
 			opts.Logger = a.logger()
 		}
+		opts.Logger = watched.logger(opts.Logger)
 		a.assembles = assembly.New(opts)
 	})
 	return a.assembles
@@ -161,4 +164,13 @@ func (a *app) readLine(ctx context.Context) (string, error) {
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
+}
+
+// mcpFiles returns the files of the flag --mcp.
+func (a *app) mcpFiles() []string {
+	var files []string
+	for _, file := range a.mcp {
+		files = append(files, a.at(file))
+	}
+	return files
 }

@@ -261,6 +261,9 @@ func (a *app) decide(ctx context.Context, r records, word string, d api.DecideAp
 	if err != nil {
 		return err
 	}
+	if approval.Tool == toolbox.PlanTool && d.Allow && d.Scope != "" && d.Scope != api.ScopeOnce {
+		return usage("an approval of a plan is for this plan only: leave --scope out")
+	}
 	if toolbox.IsQuestion(&approval) && d.Allow && approval.Decided == nil {
 		full, err := r.Approval(ctx, &approval)
 		if err != nil {

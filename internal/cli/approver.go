@@ -9,6 +9,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/chat"
+	"github.com/belay-run/belay/internal/visible"
 )
 
 // approver asks the person at the terminal, one question at a time.
@@ -38,7 +39,7 @@ func (v approver) Approve(ctx context.Context, q belay.Question) (d belay.Decisi
 		}
 		a.remarkf("\n%s %s needs your approval: %s", s.bold(s.yellow("?")), s.bold(oneLine(tool)), oneLine(q.Reason))
 		a.remarkf("  %s", s.dim(askedBy(q, &advice)))
-		lines := inputLines(s, q.Input)
+		lines := proposedLines(s, &q, &advice)
 		for _, line := range clipped(lines, mostShown, s.dim) {
 			a.remarkf("    %s", line)
 		}
@@ -46,9 +47,40 @@ func (v approver) Approve(ctx context.Context, q belay.Question) (d belay.Decisi
 		if len(lines) <= mostShown {
 			lines = nil
 		}
-		d, err = v.answer(ctx, &advice, lines)
+		d, err = v.answer(ctx, &q, &advice, lines)
 	})
 	return d, err
+}
+
+// proposedLines returns what a call would do: the change of the file as it is now, the command and
+// what it really runs, or the whole input.
+func proposedLines(s style, q *belay.Question, advice *chat.Advice) []string {
+	if chat.IsPlan(q) {
+		var lines []string
+		for _, l := range chat.Proposal(q, advice, nil) {
+			lines = append(lines, l.Text)
+		}
+		return lines
+	}
+	lines := inputLines(s, q.Input)
+	changes := advice.Change != nil && advice.Change.Diff != "" && !advice.Change.Cut
+	if changes {
+		lines = []string{s.bold(visible.All(advice.Change.Path) + " (" + advice.Change.Action + ")")}
+	}
+	for _, l := range chat.Proposal(q, advice, nil) {
+		switch {
+		case l.Mark == '!' && !changes:
+			lines = append(lines, s.yellow("! "+l.Text))
+		case !changes: // inputLines has shown it
+		case l.Mark == '+':
+			lines = append(lines, s.green("+ "+l.Text))
+		case l.Mark == '-':
+			lines = append(lines, s.red("- "+l.Text))
+		default:
+			lines = append(lines, s.dim(string(l.Mark)+" "+l.Text))
+		}
+	}
+	return lines
 }
 
 // askedBy returns who asks, what the call affects and how the command would run.
@@ -62,9 +94,12 @@ func askedBy(q belay.Question, advice *chat.Advice) string {
 
 // answer reads the user's answer. If lines is not nil, the user can choose to see all of
 // them.
-func (v approver) answer(ctx context.Context, advice *chat.Advice, lines []string) (belay.Decision, error) {
+func (v approver) answer(ctx context.Context, q *belay.Question, advice *chat.Advice, lines []string) (belay.Decision, error) {
 	a := v.p.a
-	choice := "[y] once, [s] for this session, "
+	choice, session := "[y] once, [s] for this session, ", !chat.IsPlan(q)
+	if !session {
+		choice = "[y] approve and begin, "
+	}
 	if advice.Pattern != "" {
 		choice += fmt.Sprintf("[p] all like %s, ", oneLine(advice.Pattern))
 	}
@@ -81,7 +116,7 @@ func (v approver) answer(ctx context.Context, advice *chat.Advice, lines []strin
 	switch word := strings.ToLower(line); {
 	case word == "y" || word == "yes":
 		d.Allow = true
-	case word == "s":
+	case word == "s" && session:
 		d.Allow, d.Scope.Kind = true, belay.ScopeSession
 	case word == "p" && advice.Pattern != "":
 		return v.pattern(ctx, d, advice)
@@ -89,7 +124,7 @@ func (v approver) answer(ctx context.Context, advice *chat.Advice, lines []strin
 		for _, line := range lines {
 			a.remarkf("    %s", line)
 		}
-		return v.answer(ctx, advice, nil)
+		return v.answer(ctx, q, advice, nil)
 	case word == "" || word == "n" || word == "no" || word == "p" || word == "v":
 		d.Reason = "the user denied the call"
 	default:

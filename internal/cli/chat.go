@@ -79,9 +79,11 @@ func (a *app) chat(cmd *cobra.Command, o *runOptions) (err error) {
 	if err := a.awaitCalled(ctx, w); err != nil {
 		return err
 	}
+	at := &chatPlace{w: w, id: id}
 	c := chat.New(&chat.Options{
-		History: filepath.Join(settings.Home(), "history"),
-		Store:   w.store, Model: w.answering(), Person: who(), Tools: w.Tools, Advise: w.advise,
+		Controls: a.chatControls(at),
+		History:  filepath.Join(settings.Home(), "history"),
+		Store:    w.store, Model: w.answering(), Person: who(), Tools: w.Tools, Advise: w.advise,
 		Directives: w.typeable(),
 	})
 	person.asker = c
@@ -91,13 +93,14 @@ func (a *app) chat(cmd *cobra.Command, o *runOptions) (err error) {
 			a.remarkNotice(n)
 		}
 	})()
-	if err := c.Run(ctx, w.Agent.Session(id)); err != nil {
+	at.session = w.Agent.Session(id)
+	if err := c.Run(ctx, at.session); err != nil {
 		return err
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		return fmt.Errorf("chat: %w", cause)
 	}
-	a.remarkf("%s", a.onErr.dim("session "+id+"; to continue: belay chat --session "+id+modelFlag(settings)+a.mcpFlags()))
+	a.remarkf("%s", a.onErr.dim("session "+at.id+"; to continue: belay chat --session "+at.id+modelFlag(settings)+a.mcpFlags()))
 	return nil
 }
 

@@ -33,6 +33,9 @@ and keys that are missing on this machine, and files in .claude that Belay canno
 		Args:    arguments(0, 0, "check takes no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			settings, err := a.settings()
+			if mistake, ok := errors.AsType[*settingsError](err); ok { // like every other mistake in a file
+				return &exitError{code: exitFailed, err: mistake}
+			}
 			if err != nil {
 				return err
 			}
@@ -136,7 +139,8 @@ func (a *app) checkSkills(ctx context.Context, s *config.Loaded, places *assembl
 	for _, place := range places.All {
 		err := skillMistakes(place, told)
 		problems = append(problems, err)
-		if err == nil && place.Origin.Kind == hook.OriginSpace {
+		foreign := assembly.OtherSkill(s, filepath.Join(place.Dir, "skills", "SKILL.md")) // a plugin
+		if err == nil && place.Origin.Kind == hook.OriginSpace && !foreign {
 			dirs = append(dirs, filepath.Join(place.Dir, "skills"))
 		}
 	}
@@ -184,12 +188,17 @@ func tallyOf(ctx context.Context, places *assembly.Places, agents []*subagent.De
 			spaceAgents += len(p.Agents)
 		}
 	}
-	all, own := len(assembly.AllSkills(ctx, s).List()), len(assembly.OwnSkills(ctx, s).List())
+	all, own := foundSkills(assembly.AllSkills(ctx, s)), foundSkills(assembly.OwnSkills(ctx, s))
 	return strings.Join([]string{
 		visible.Counted(hooks, "declared hook") + parts(ofAgents, "of agents", ofSpaces, "of spaces"),
 		visible.Counted(len(agents)+spaceAgents, "agent") + parts(0, "", spaceAgents, "of spaces"),
 		visible.Counted(all, "skill") + parts(0, "", all-own, "of spaces"),
 	}, ", ")
+}
+
+// foundSkills returns how many skills of a catalog come from files.
+func foundSkills(catalog *skill.Catalog) int {
+	return len(slices.DeleteFunc(catalog.List(), assembly.IsBuiltin))
 }
 
 // parts returns the two counts in brackets, such as " (2 of agents, 1 of spaces)". It

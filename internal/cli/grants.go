@@ -7,10 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/near"
-	"github.com/belay-run/belay/provider/scripted"
+	"github.com/belay-run/belay/serve/api"
 	"github.com/spf13/cobra"
 )
 
@@ -44,41 +43,15 @@ all calls that a pattern covers. It lasts until you revoke it or delete the sess
 	return cmd
 }
 
-// sessionGrant is a grant and its session. --json prints it.
-type sessionGrant struct {
-	Session string `json:"session"`
-	belay.Grant
-}
-
-// grants returns the grants of one session, or of all sessions if session is empty. The
-// session that changed last comes first.
-func grants(ctx context.Context, r records, session string) ([]sessionGrant, error) {
-	filter := belay.SessionFilter{}
+func (a *app) listGrants(ctx context.Context, r records, session string, asJSON bool) error {
 	if session != "" {
 		found, err := findRecord(ctx, r, session)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		filter.Prefix = found.ID
 		session = found.ID
 	}
-	var all []sessionGrant
-	for s, err := range r.Sessions(ctx, filter) {
-		if err != nil {
-			return nil, err
-		}
-		if session != "" && s.ID != session {
-			continue
-		}
-		for _, g := range s.Grants {
-			all = append(all, sessionGrant{s.ID, g})
-		}
-	}
-	return all, nil
-}
-
-func (a *app) listGrants(ctx context.Context, r records, session string, asJSON bool) error {
-	all, err := grants(ctx, r, session)
+	all, err := r.Grants(ctx, session)
 	if err != nil {
 		return err
 	}
@@ -106,7 +79,7 @@ func (a *app) approvalsRevoke() *cobra.Command {
 			if len(args) == 0 {
 				ctx := context.Background()
 				_ = a.look(ctx, func(store assembly.Store) error { // ignore errors: the user can type the id without completion
-					all, err := grants(ctx, &storeRecords{a, store}, "")
+					all, err := (&storeRecords{a, store}).Grants(ctx, "")
 					for _, g := range all {
 						if strings.HasPrefix(g.Approval, word) {
 							words = append(words, g.Approval+"\t"+g.Session)
@@ -118,23 +91,23 @@ func (a *app) approvalsRevoke() *cobra.Command {
 			return words, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.look(cmd.Context(), func(store assembly.Store) error { return a.revoke(cmd.Context(), store, args[0]) })
+			return a.records(cmd.Context(), func(r records) error { return a.revoke(cmd.Context(), r, args[0]) })
 		},
 	}
 }
 
-func (a *app) revoke(ctx context.Context, store assembly.Store, word string) (err error) {
-	all, err := grants(ctx, &storeRecords{a, store}, "")
+func (a *app) revoke(ctx context.Context, r records, word string) error {
+	all, err := r.Grants(ctx, "")
 	if err != nil {
 		return err
 	}
-	var meant []sessionGrant
+	var meant []api.Grant
 	var ids []string
 	for _, g := range all {
 		ids = append(ids, g.Approval)
 		switch {
 		case g.Approval == word:
-			meant = []sessionGrant{g}
+			meant = []api.Grant{g}
 		case word != "" && strings.HasPrefix(g.Approval, word) && (len(meant) != 1 || meant[0].Approval != word):
 			meant = append(meant, g)
 		}
@@ -146,12 +119,7 @@ func (a *app) revoke(ctx context.Context, store assembly.Store, word string) (er
 	default:
 		return fmt.Errorf("%q matches the ids of %d grants: type more characters of the id", word, len(meant))
 	}
-	agent, err := belay.New(scripted.New(nil, nil), &belay.Options{Store: store, RefuseBusy: true, Logger: a.logger()})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, agent.Close(context.WithoutCancel(ctx))) }()
-	if err := agent.Session(meant[0].Session).Revoke(ctx, meant[0].Approval); err != nil {
+	if err := r.Revoke(ctx, meant[0].Session, meant[0].Approval); err != nil {
 		return err
 	}
 	a.remarkf("revoked: %s in session %s", meant[0].Approval, meant[0].Session)

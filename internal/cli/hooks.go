@@ -25,7 +25,7 @@ The id of a project's hook begins with project/. The id of a space's hook begins
   belay hooks explain --tool write --input '{"path": "/srv/prod/x"}'
   belay hooks schema tool.pre`,
 	})
-	hooks.AddCommand(a.listHooksCommand(), a.planHooksCommand(), a.newHookCommand(), a.tryHookCommand(), a.explainHooksCommand(), a.phasesCommand(), a.schemaCommand(), a.codesCommand())
+	hooks.AddCommand(a.listHooksCommand(), a.planHooksCommand(), a.newHookCommand(), a.tryHookCommand(), a.testHooksCommand(), a.explainHooksCommand(), a.phasesCommand(), a.schemaCommand(), a.codesCommand())
 	return hooks
 }
 

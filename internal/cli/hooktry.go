@@ -119,7 +119,7 @@ func (a *app) readInput(file string) (json.RawMessage, error) {
 	case "-":
 		data, err = io.ReadAll(io.LimitReader(a.in, 8<<20))
 	default:
-		data, err = os.ReadFile(file)
+		data, err = os.ReadFile(a.at(file))
 	}
 	if err != nil {
 		return nil, usage("--input: %w", err)

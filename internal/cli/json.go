@@ -17,6 +17,16 @@ func (a *app) printJSON(value any) error {
 	return nil
 }
 
+// printAll writes each value as one line of JSON.
+func printAll[T any](a *app, values []T) error {
+	for _, v := range values {
+		if err := a.printJSON(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func jsonFlag(cmd *cobra.Command, into *bool, what string) {
 	cmd.Flags().BoolVar(into, "json", false, what)
 }

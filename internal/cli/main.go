@@ -21,6 +21,7 @@ func Main() int {
 	a := newApp()
 	ctx, stop := a.signals()
 	defer stop()
+	defer a.endTelemetry()
 	err := a.root().ExecuteContext(ctx)
 	a.tell(err)
 	return exitCode(err)

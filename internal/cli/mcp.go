@@ -132,10 +132,10 @@ func (a *app) tellMCP(s *mcptool.Status) {
 	}
 }
 
-// tellUnread prints a remark for each .mcp.json or mcp.json in the root of the project.
-// Other programs read such files, and Belay does not.
+// tellUnread prints a remark for an mcp.json in the root of the project. Other programs read
+// such a file, and Belay does not. It reads .mcp.json, after trust.
 func (a *app) tellUnread(s *config.Loaded, servers []mcptool.Server) {
-	for _, name := range []string{".mcp.json", "mcp.json"} {
+	for _, name := range []string{"mcp.json"} {
 		file := filepath.Join(s.Project, name)
 		if _, err := os.Stat(file); err != nil || slices.ContainsFunc(servers, func(s mcptool.Server) bool { return sameFile(s.File, file) }) {
 			continue

@@ -187,8 +187,9 @@ func (a *app) callMCP(ctx context.Context, settings *config.Loaded, floor *assem
 		opts.OnAsk, opts.Approver = belay.AskWait, toolbox.Answering(who(), terminalAsker{p}, allowing{})
 	case a.inTerminal && a.errTerminal:
 		advise := func(ctx context.Context, q belay.Question) chat.Advice {
-			advice := floor.Advise(ctx, q)
-			return chat.Advice{Reach: advice.Reach, Run: advice.Run}
+			advice := adviceOf(ctx, settings, floor, q)
+			advice.Pattern = "" // the agent ends with this call
+			return advice
 		}
 		opts.OnAsk, opts.Approver = belay.AskWait, toolbox.Answering(who(), terminalAsker{p}, approver{p, advise})
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -25,7 +26,7 @@ func (a *app) settings() (*config.Loaded, error) {
 	}
 	settings, err := config.Load(&config.Options{Dir: a.dir, UserDir: a.userDir, Environ: a.environ})
 	if err != nil {
-		return nil, usage("%w", err)
+		return nil, usage("%w", &settingsError{err})
 	}
 	for name, word := range map[string]string{"store": a.store, "server": a.server} {
 		if word == "" {
@@ -36,6 +37,20 @@ func (a *app) settings() (*config.Loaded, error) {
 		}
 	}
 	return settings, nil
+}
+
+// settingsError is a mistake in a settings file or a variable.
+type settingsError struct{ error }
+
+func (e *settingsError) Unwrap() error { return e.error }
+
+// at returns a file or a directory that an argument names. A relative path begins at the
+// directory of the flag --dir.
+func (a *app) at(name string) string {
+	if a.dir == "" || name == "" || filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(a.dir, name)
 }
 
 // look opens the existing store and calls f with it. It does not create a store. If the

@@ -50,7 +50,7 @@ func (p *printer) tell(e *belay.Event) {
 		p.below(e)
 		return
 	}
-	switch e.Kind {
+	switch e.Kind { //nolint:exhaustive // the user has just typed what turn_steered repeats
 	case belay.EventTextDelta:
 		if p.a.outTerminal {
 			p.text(e.Text)
@@ -68,7 +68,7 @@ func (p *printer) tell(e *belay.Event) {
 		p.decided(e, e.Call)
 	case belay.EventToolProgress:
 		if e.Call != nil {
-			p.spin.say(oneLine(e.Call.Tool + ": " + e.Text))
+			p.spin.say(oneLine(e.Call.Tool + ": " + lastLine(e.Text)))
 		}
 	case belay.EventHookRun:
 		p.hookRun(e.HookRun)
@@ -372,4 +372,10 @@ func (p *printer) failed() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.fault
+}
+
+// lastLine returns the last line of a text that is not blank.
+func lastLine(text string) string {
+	text = strings.TrimRight(text, " \t\r\n")
+	return text[strings.LastIndexAny(text, "\r\n")+1:]
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/provider/scripted"
 	"github.com/belay-run/belay/serve/api"
 	"github.com/belay-run/belay/toolbox"
 )
@@ -28,6 +29,8 @@ type records interface {
 	// Runs returns records of hooks, the oldest first. With --follow it also returns those that
 	// come later.
 	Runs(ctx context.Context, o *runsOptions) ([]hook.Run, <-chan followed, error)
+	// Usage adds up what sessions have used: by agent, day, model or label:NAME.
+	Usage(ctx context.Context, labels map[string]string, since time.Time, by string) ([]api.UsageRow, error)
 	// Load returns what the workers do. It returns nil if the token may not see it.
 	Load(ctx context.Context) (*belay.Load, error)
 }
@@ -62,6 +65,11 @@ type approvalRecords interface {
 	// Decide stores a decision. If the approval was already decided, it returns the stored
 	// approval and belay.ErrDecided.
 	Decide(ctx context.Context, approval *belay.Approval, in api.DecideApproval) (belay.Approval, error)
+	// Grants returns the approvals that cover more than one call, of one session, or of all if
+	// session is empty. Those of the session that changed last come first.
+	Grants(ctx context.Context, session string) ([]api.Grant, error)
+	// Revoke removes a grant.
+	Revoke(ctx context.Context, session, grant string) error
 }
 
 // records opens the server or the store that the settings name, and calls f with it.
@@ -244,6 +252,31 @@ func (r *storeRecords) Decide(ctx context.Context, approval *belay.Approval, in 
 	return r.store.Decide(ctx, d)
 }
 
+func (r *storeRecords) Grants(ctx context.Context, session string) ([]api.Grant, error) {
+	var all []api.Grant
+	for s, err := range r.store.Sessions(ctx, belay.SessionFilter{Prefix: session}) {
+		if err != nil {
+			return nil, err
+		}
+		if session != "" && s.ID != session {
+			continue
+		}
+		for _, g := range s.State.Grants {
+			all = append(all, api.Grant{Session: s.ID, Grant: g})
+		}
+	}
+	return all, nil
+}
+
+func (r *storeRecords) Revoke(ctx context.Context, session, grant string) (err error) {
+	agent, err := belay.New(scripted.New(nil, nil), &belay.Options{Store: r.store, RefuseBusy: true, Logger: r.a.logger()})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, agent.Close(context.WithoutCancel(ctx))) }()
+	return agent.Session(session).Revoke(ctx, grant)
+}
+
 // scopeError is the error for a pattern that cannot be the scope of an approval.
 func scopeError(pattern string, err error) error {
 	if !strings.Contains(pattern, "(") {
@@ -271,6 +304,26 @@ func (r *storeRecords) Runs(ctx context.Context, o *runsOptions) ([]hook.Run, <-
 	}
 	runs, err := o.list(ctx, journal)
 	return runs, coming, err
+}
+
+func (r *storeRecords) Usage(ctx context.Context, labels map[string]string, since time.Time, by string) ([]api.UsageRow, error) {
+	store, ok := r.store.(belay.UsageStore)
+	if !ok {
+		return nil, fmt.Errorf("a store of type %T cannot add up usage", r.store)
+	}
+	filter := belay.UsageFilter{Since: since, Labels: labels, By: belay.UsageKey(by)}
+	if name, ok := strings.CutPrefix(by, "label:"); ok {
+		filter.By, filter.Label = belay.ByLabel, name
+	}
+	if by == "label:" || !slices.Contains([]belay.UsageKey{belay.ByAgent, belay.ByDay, belay.ByModel, belay.ByLabel}, filter.By) || by == "label" {
+		return nil, usage("--by: %q is unknown: use agent, day, model or label:NAME", by)
+	}
+	sums, err := store.Usage(ctx, filter)
+	rows := make([]api.UsageRow, len(sums))
+	for i, sum := range sums {
+		rows[i] = api.UsageRow{Key: sum.Key, Usage: sum.Usage, Turns: sum.Turns, Sessions: sum.Sessions}
+	}
+	return rows, err
 }
 
 func (r *storeRecords) Load(ctx context.Context) (*belay.Load, error) {

@@ -49,9 +49,9 @@ Conversations are kept in a file of the project and survive a crash.`,
 			root.AddCommand(c)
 		}
 	}
-	group("work", "work", a.runCommand(), a.chatCommand(), a.resumeCommand(), a.approvalsCommand(), a.submitCommand(), a.workerCommand(), a.serveCommand())
-	group("look", "look back", a.sessionsCommand(), a.showCommand(), a.runsCommand(), a.watchCommand(), a.workersCommand(), a.forkCommand(), a.memoryCommand())
-	group("set", "set up", a.initCommand(), a.doctorCommand(), a.checkCommand(), a.configCommand(), a.modelsCommand(), a.skillsCommand(), a.agentsCommand(), a.mcpCommand(), a.permitCommand(), a.storeCommand(), a.tokenCommand(), a.consoleCommand(), a.channelsCommand(), a.hooksCommand(), a.hookCommand(), a.spaceCommand(), a.trustCommand(), a.demoCommand(), a.completionCommand(), a.versionCommand())
+	group("work", "work", a.runCommand(), a.chatCommand(), a.resumeCommand(), a.approvalsCommand(), a.submitCommand(), a.workerCommand(), a.serveCommand(), a.acpCommand())
+	group("look", "look back", a.sessionsCommand(), a.showCommand(), a.runsCommand(), a.auditCommand(), a.watchCommand(), a.workersCommand(), a.forkCommand(), a.rewindCommand(), a.memoryCommand(), a.backtestCommand())
+	group("set", "set up", a.initCommand(), a.importCommand(), a.doctorCommand(), a.checkCommand(), a.configCommand(), a.modelsCommand(), a.skillsCommand(), a.agentsCommand(), a.mcpCommand(), a.permitCommand(), a.storeCommand(), a.tokenCommand(), a.consoleCommand(), a.channelsCommand(), a.hooksCommand(), a.hookCommand(), a.spaceCommand(), a.trustCommand(), a.demoCommand(), a.completionCommand(), a.uninstallCommand(), a.versionCommand())
 	root.SetHelpCommandGroupID("set")
 	return root
 }

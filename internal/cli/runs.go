@@ -122,20 +122,25 @@ func (o *runsOptions) complete(now time.Time) error {
 	if o.filter.Phase != "" && !slices.Contains(phaseNames(), o.filter.Phase) {
 		return usage("--phase: there is no phase %q%s: `belay hooks phases` lists them", o.filter.Phase, near.Hint(o.filter.Phase, phaseNames()))
 	}
-	if o.since == "" {
-		return nil
+	var err error
+	o.filter.Since, err = sinceFlag(o.since, now)
+	return err
+}
+
+// sinceFlag returns the time that the flag --since means. An empty word means the zero time.
+func sinceFlag(word string, now time.Time) (time.Time, error) {
+	if word == "" {
+		return time.Time{}, nil
 	}
-	if d, err := config.ParseDuration(o.since); err == nil {
-		o.filter.Since = now.Add(-d)
-		return nil
+	if d, err := config.ParseDuration(word); err == nil {
+		return now.Add(-d), nil
 	}
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04", time.DateOnly} {
-		if t, err := time.ParseInLocation(layout, o.since, time.Local); err == nil {
-			o.filter.Since = t
-			return nil
+		if t, err := time.ParseInLocation(layout, word, time.Local); err == nil {
+			return t, nil
 		}
 	}
-	return usage("--since: %q is neither a duration (24h, 7d) nor a time (2026-11-15, 2026-11-15T09:00:00Z)", o.since)
+	return time.Time{}, usage("--since: %q is neither a duration (24h, 7d) nor a time (2026-11-15, 2026-11-15T09:00:00Z)", word)
 }
 
 // shown reports whether a record should be listed.

@@ -150,6 +150,11 @@ func (a *app) withServer(cmd *cobra.Command, o *serveOptions, settings *config.L
 	if err != nil {
 		return err
 	}
+	watched := a.observe(true)
+	page, lag, err := watched.serving(store)
+	if err != nil {
+		return errors.Join(err, store.Close())
+	}
 	agents, err := a.openHost(ctx, cmd, &o.run, store, model)
 	if err != nil {
 		return errors.Join(err, store.Close())
@@ -162,7 +167,8 @@ func (a *app) withServer(cmd *cobra.Command, o *serveOptions, settings *config.L
 	}
 	server, err := serve.New(agents, &serve.Options{
 		Tokens: tokens, Workers: settings.Serve.Workers, Hosts: settings.Serve.Hosts, TrustProxy: settings.Serve.TrustProxy, MCPOnly: o.mcpOnly,
-		MaxBody: settings.Serve.MaxBody, Connections: settings.Serve.Connections, Rate: float64(settings.Serve.Rate), Streams: settings.Serve.Streams, Grace: o.grace, Logger: a.logger(),
+		MaxBody: settings.Serve.MaxBody, Connections: settings.Serve.Connections, Rate: float64(settings.Serve.Rate), Streams: settings.Serve.Streams, Grace: o.grace, Logger: watched.logger(a.logger()),
+		Metrics: page, Lag: lag, TraceURL: settings.Telemetry.TraceURL,
 	})
 	if err != nil {
 		return err

@@ -113,8 +113,8 @@ func (a *app) serverFlag() string {
 // onServers are the commands that work on a server, without "belay". Their subcommands do too,
 // except those in onlyHere.
 var (
-	onServers = []string{"run", "chat", "resume", "approvals", "sessions", "show", "runs", "watch", "console"}
-	onlyHere  = []string{"approvals revoke"}
+	onServers = []string{"run", "chat", "resume", "approvals", "sessions", "show", "runs", "audit", "watch", "console"}
+	onlyHere  = []string{"audit verify", "audit anchor", "audit export"}
 )
 
 // checkServerFlag returns an error if a command that cannot use a server has the flag --server.

@@ -22,6 +22,7 @@ var _ records = (*serverRecords)(nil)
 const (
 	sessionsPage  = 500
 	approvalsPage = 500
+	grantsPage    = 500
 	runsPage      = 1000
 )
 
@@ -207,6 +208,22 @@ func (r *serverRecords) Decide(ctx context.Context, approval *belay.Approval, in
 	return *approval, err
 }
 
+func (r *serverRecords) Grants(ctx context.Context, session string) ([]api.Grant, error) {
+	in := api.ListGrants{Session: session, Limit: grantsPage}
+	var all []api.Grant
+	for {
+		page, err := r.c.ListGrants(ctx, in)
+		all = append(all, page.Grants...)
+		if in.After = page.Next; err != nil || in.After == "" {
+			return all, err
+		}
+	}
+}
+
+func (r *serverRecords) Revoke(ctx context.Context, session, grant string) error {
+	return r.c.RevokeGrant(ctx, session, grant)
+}
+
 // Runs reads the list page by page. The pages are separated by the start times of the records.
 func (r *serverRecords) Runs(ctx context.Context, o *runsOptions) ([]hook.Run, <-chan followed, error) {
 	f := &o.filter
@@ -257,6 +274,11 @@ func (r *serverRecords) Runs(ctx context.Context, o *runsOptions) ([]hook.Run, <
 		}
 	}
 	return runs, sendRuns(ctx, coming), nil
+}
+
+func (r *serverRecords) Usage(ctx context.Context, labels map[string]string, since time.Time, by string) ([]api.UsageRow, error) {
+	used, err := r.c.ReadUsage(ctx, api.ReadUsage{Label: labels, Since: since, By: by})
+	return used.Rows, err
 }
 
 func (r *serverRecords) Load(ctx context.Context) (*belay.Load, error) {

@@ -126,7 +126,13 @@ func (a *app) chatAtServer(cmd *cobra.Command, settings *config.Loaded, o *runOp
 		}
 		var flag string
 		s.model, flag = serverModel(o)
+		at := s
 		talk := chat.New(&chat.Options{
+			Controls: serverControls(c, func(next *serverSession) *serverSession {
+				next.model, next.agent, next.approver = at.model, at.agent, at.approver
+				at = next
+				return next
+			}),
 			History: filepath.Join(settings.Home(), "history"),
 			Store:   s, Model: cmp.Or(s.model, found.Model), Person: who(), Advise: s.advise,
 		})
@@ -137,7 +143,7 @@ func (a *app) chatAtServer(cmd *cobra.Command, settings *config.Loaded, o *runOp
 		if cause := context.Cause(ctx); cause != nil {
 			return fmt.Errorf("chat: %w", cause)
 		}
-		a.remarkf("%s", a.onErr.dim("session "+s.id+"; to continue: belay chat --session "+s.id+flag+a.serverFlag()))
+		a.remarkf("%s", a.onErr.dim("session "+at.id+"; to continue: belay chat --session "+at.id+flag+a.serverFlag()))
 		return nil
 	})
 }

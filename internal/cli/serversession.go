@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/host"
 	"github.com/belay-run/belay/internal/chat"
 	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/serve/api"
@@ -113,9 +115,25 @@ func (s *serverSession) Sessions(ctx context.Context, _ belay.SessionFilter) ite
 	}
 }
 
-// Compact returns an error: the API cannot summarize a conversation.
-func (s *serverSession) Compact(context.Context) error {
-	return errors.New("a server summarizes the conversation by itself when it gets too long: /compact works only without --server")
+// Compact summarizes the conversation, with a turn of the directive /compact. Declared agents have
+// no directives.
+func (s *serverSession) Compact(ctx context.Context) error {
+	now, err := s.c.ReadSession(ctx, s.id)
+	switch agent := cmp.Or(s.agent, now.Agent, host.Main); {
+	case err != nil:
+		return err
+	case agent != host.Main:
+		return fmt.Errorf("the agent %s summarizes the conversation by itself when it gets too long: /compact works only with the agent %s", agent, host.Main)
+	}
+	for e, err := range s.Run(ctx, "/compact") {
+		if err != nil {
+			return err
+		}
+		if e.Kind == belay.EventTurnEnd && e.Depth == 0 && e.End != nil && e.End.Reason != belay.EndTurn {
+			return fmt.Errorf("the conversation was not summarized: %s", cmp.Or(e.End.Why, string(e.End.Reason)))
+		}
+	}
+	return nil
 }
 
 // Abandon ends the open turn, and waits for its end.
@@ -224,10 +242,11 @@ func (s *serverSession) waits(ctx context.Context) ([]belay.Question, error) {
 
 // advise returns what the approval question shows about a call. The server checks patterns.
 func (s *serverSession) advise(ctx context.Context, q belay.Question) chat.Advice {
-	advice := chat.Advice{Check: func(string) error { return nil }}
+	var advice chat.Advice
 	id, _, _ := strings.Cut(q.ID, "#")                                          // see serverTurn.askOne
 	if one, err := s.c.ReadApproval(ctx, id); err == nil && one.Advice != nil { // the question is clear without it
-		advice.Reach, advice.Run, advice.Pattern = one.Advice.Reach, one.Advice.Run, one.Advice.Pattern
+		advice = shownAdvice(one.Advice)
 	}
+	advice.Check = func(string) error { return nil }
 	return advice
 }

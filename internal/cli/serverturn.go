@@ -27,6 +27,8 @@ type serverTurn struct {
 	turn    atomic.Pointer[string] // the id of the turn; nil until it has begun
 	earlier map[string]bool        // turns that began before it and have not ended
 	once    sync.Once              // aborts the turn once
+
+	withdrawn atomic.Bool // the message was taken back before the turn began
 }
 
 // follow yields the events of the turn until it has ended or is parked. When ctx is done, it
@@ -35,7 +37,10 @@ func (t *serverTurn) follow(ctx context.Context, after string) {
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	defer context.AfterFunc(ctx, func() {
-		t.abort(following)
+		if t.abort(following); t.withdrawn.Load() {
+			stop()
+			return
+		}
 		giveUp := time.AfterFunc(abortPatience, stop)
 		context.AfterFunc(following, func() { giveUp.Stop() })
 	})()
@@ -56,16 +61,21 @@ func (t *serverTurn) follow(ctx context.Context, after string) {
 			return
 		}
 	}
-	if ctx.Err() != nil {
+	switch {
+	case t.withdrawn.Load():
+		t.yield(belay.Event{}, fmt.Errorf("the turn had not begun, and the message was taken back: %w", context.Cause(ctx)))
+	case ctx.Err() != nil:
 		t.yield(belay.Event{}, fmt.Errorf("the server has not ended the turn yet: %w", context.Cause(ctx)))
 	}
 }
 
-// abort aborts the turn, if it has begun. Another turn of the session must not be aborted.
+// abort aborts the turn. If it has not begun, abort takes the message back. Another turn of the
+// session must not be aborted.
 func (t *serverTurn) abort(ctx context.Context) {
 	turn := t.turn.Load()
 	if turn == nil {
-		return // see aborts it when it begins
+		t.withdrawn.Store(t.s.c.WithdrawTurn(ctx, t.s.id, t.queued) == nil)
+		return // if it has begun in the meantime, see aborts it
 	}
 	t.once.Do(func() {
 		_, _ = t.s.c.AbortTurn(ctx, t.s.id, *turn) // ignore errors: the turn may have ended, and otherwise follow gives up
@@ -114,10 +124,10 @@ func (t *serverTurn) begins(ctx context.Context, e *belay.Event) (bool, error) {
 		return true, nil
 	case e.Kind != belay.EventTurnEnd || e.End == nil:
 		return false, nil
+	case t.earlier[e.Turn] && e.End.Reason == belay.EndParked:
+		return false, t.behind(ctx)
 	case t.earlier[e.Turn]:
-		if e.End.Reason != belay.EndParked {
-			delete(t.earlier, e.Turn)
-		}
+		delete(t.earlier, e.Turn)
 		return false, nil
 	}
 	// A hook may have blocked the turn before its message was stored. Then it has no turn_start.
@@ -135,6 +145,23 @@ func (t *serverTurn) begins(ctx context.Context, e *belay.Event) (bool, error) {
 	}
 	t.turn.Store(&e.Turn)
 	return true, nil
+}
+
+// behind takes the message back if the turn before it waits for somebody, and returns
+// belay.ErrParked: a message to a session that is parked is refused in the same way.
+func (t *serverTurn) behind(ctx context.Context) error {
+	waits, err := t.s.waits(ctx)
+	if err != nil || len(waits) == 0 { // decided: a worker continues the turn
+		return err
+	}
+	err = t.s.c.WithdrawTurn(ctx, t.s.id, t.queued)
+	switch {
+	case errors.Is(err, belay.ErrNotFound): // it has begun
+		return nil
+	case err != nil:
+		return err
+	}
+	return fmt.Errorf("session %s: %w", t.s.id, belay.ErrParked)
 }
 
 // ask asks the person at the terminal about everything that the turn waits for, and sends the

@@ -156,7 +156,7 @@ func (a *app) checkSkillsCommand() *cobra.Command {
 			}
 			found := 0
 			for _, dir := range dirs {
-				problems, err := skill.Check(dir, strict)
+				problems, err := skill.Check(a.at(dir), strict)
 				if err != nil {
 					return usage("%w", err)
 				}

@@ -139,7 +139,7 @@ of this project do. The files stay in DIR.`,
 			if err != nil {
 				return err
 			}
-			loaded, err := a.installable(cmd.Context(), settings, args[0])
+			loaded, err := a.installable(cmd.Context(), settings, a.at(args[0]))
 			if err != nil {
 				return &exitError{code: exitFailed, err: err, hint: "the space was not loaded: correct these mistakes first"}
 			}

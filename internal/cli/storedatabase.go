@@ -91,14 +91,14 @@ names end with -wal and -shm. For a database, use pg_dump.`,
 				if !ok {
 					return usage("the store is a database: use pg_dump to back it up")
 				}
-				err := file.Backup(cmd.Context(), args[0])
+				err := file.Backup(cmd.Context(), a.at(args[0]))
 				if errors.Is(err, fs.ErrExist) {
 					return usage("%s exists already: name a new file", args[0])
 				}
 				if err != nil {
 					return err
 				}
-				info, err := os.Stat(args[0])
+				info, err := os.Stat(a.at(args[0]))
 				if err != nil {
 					return fmt.Errorf("the copy: %w", err)
 				}

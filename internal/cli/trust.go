@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -100,7 +101,7 @@ func (a *app) trustable(s *config.Loaded, args []string, strict bool) (*space.Sp
 		if err != nil {
 			return nil, err
 		}
-		if dir = found; assembly.RealDir(found) != assembly.RealDir(assembly.ProjectPlace(s)) {
+		if dir = found; assembly.RealDir(found) != assembly.RealDir(assembly.ProjectPlace(s)) && !likeProject(found) {
 			kind = hook.OriginSpace
 		}
 	}
@@ -112,6 +113,14 @@ func (a *app) trustable(s *config.Loaded, args []string, strict bool) (*space.Sp
 		return nil, &exitError{code: exitFailed, err: err, hint: "correct these first: a file that cannot be read cannot be trusted"}
 	}
 	return loaded, nil
+}
+
+// likeProject reports whether a directory has the form of .belay: hooks, but no manifest of
+// a space. `belay backtest --hooks` tries such directories.
+func likeProject(dir string) bool {
+	_, noManifest := os.Stat(filepath.Join(dir, "manifest.json"))
+	hooks, err := os.Stat(filepath.Join(dir, "hooks"))
+	return errors.Is(noManifest, fs.ErrNotExist) && err == nil && hooks.IsDir()
 }
 
 // otherPlace returns the directory of another agent that the arguments mean, or nil. Without

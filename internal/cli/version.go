@@ -5,9 +5,15 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
+
+// stamp is set by the linker in a release: the version, the commit and the time of the commit, with spaces between them.
+// A release does not rely on what the go command finds out by itself, because that differs between a clone and a source
+// archive.
+var stamp string
 
 type build struct {
 	Version  string `json:"version"`
@@ -22,6 +28,10 @@ func thisBuild() build {
 	b := build{Version: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
+		return b
+	}
+	if parts := strings.Fields(stamp); len(parts) == 3 {
+		b.Version, b.Commit, b.Time = parts[0], parts[1][:min(len(parts[1]), 12)], parts[2]
 		return b
 	}
 	b.Version = cmp.Or(info.Main.Version, "(devel)")

@@ -14,6 +14,7 @@ import (
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/provider/scripted"
+	"github.com/belay-run/belay/serve/api"
 )
 
 // work is the agent of a command, with its store.
@@ -126,6 +127,29 @@ func who() string {
 
 // advise returns what the approval question shows about a call.
 func (w *work) advise(ctx context.Context, q belay.Question) chat.Advice {
-	advice := w.Floor.Advise(ctx, q)
-	return chat.Advice{Reach: advice.Reach, Run: advice.Run, Pattern: advice.Pattern, Check: advice.Check}
+	return adviceOf(ctx, w.Settings, w.Floor, q)
+}
+
+// adviceOf describes a call that waits for a decision in this process.
+func adviceOf(ctx context.Context, s *config.Loaded, f *assembly.Floor, q belay.Question) chat.Advice {
+	found, err := inspect.Advise(ctx, s, f, q)
+	advice := shownAdvice(&found)
+	if err != nil { // the question shows the input instead of the change
+		advice.Effects = append(advice.Effects, chat.Effect{Text: err.Error()})
+	}
+	in := f.In(f.Explained(ctx, q).Mode)
+	advice.Check = func(pattern string) error { return assembly.CheckPattern(ctx, in, pattern, q.Tool, q.Input) }
+	return advice
+}
+
+// shownAdvice returns advice in the form that questions show.
+func shownAdvice(a *api.Advice) chat.Advice {
+	advice := chat.Advice{Cause: a.Cause, Reach: a.Reach, Run: a.Run, Pattern: a.Pattern}
+	for _, f := range a.Findings {
+		advice.Effects = append(advice.Effects, chat.Effect{Text: f.Text, Asks: f.Asks})
+	}
+	if p := a.Preview; p != nil {
+		advice.Change = &chat.Change{Path: p.Path, Action: p.Action, Diff: p.Diff, Cut: p.Cut, Added: p.Added, Removed: p.Removed, Problem: p.Problem}
+	}
+	return advice
 }

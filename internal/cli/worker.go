@@ -150,6 +150,9 @@ func (a *app) serve(cmd *cobra.Command, o *workerOptions) (err error) {
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
+	if _, _, err := a.observe(false).serving(store); err != nil {
+		return errors.Join(err, agents.Close(), store.Close())
+	}
 	defer func() { err = errors.Join(err, agents.Close(), store.Close()) }()
 	if _, err := agents.Agent(ctx, host.Main); err != nil { // find mistakes before the worker claims a turn
 		return err
@@ -188,13 +191,23 @@ func (a *app) serve(cmd *cobra.Command, o *workerOptions) (err error) {
 // openHost opens the host that makes the worker's agents. The host runs no background jobs,
 // because the worker runs them. If model is not nil, it replaces the model of the settings.
 func (a *app) openHost(ctx context.Context, cmd *cobra.Command, o *runOptions, store belay.Store, model belay.Model) (*host.Host, error) {
+	opts := a.hostOptions(cmd, o)
+	opts.Store, opts.Model, opts.NoJobs = store, model, true
+	return host.Open(ctx, opts)
+}
+
+// hostOptions returns the options of a host that the flags describe.
+func (a *app) hostOptions(cmd *cobra.Command, o *runOptions) *host.Options {
 	opts := &host.Options{
-		Dir: a.dir, UserDir: a.userDir, Environ: a.environ, MCP: a.mcp, Hooks: a.hooks, Store: store, Model: model, NoJobs: true,
+		Dir: a.dir, UserDir: a.userDir, Environ: a.environ, MCP: a.mcpFiles(), Hooks: a.hooks,
 		Notify: func(n host.Notice) { a.showAssembly(assembly.Notice(n)) },
 	}
+	watched := a.observe(false)
+	opts.Extensions = watched.extensions()
 	if a.debug {
 		opts.Logger = a.logger()
 	}
+	opts.Logger = watched.logger(opts.Logger)
 	if a.store != "" {
 		opts.Settings = append(opts.Settings, host.Setting{Path: "store", Value: a.store, From: "--store"})
 	}
@@ -203,7 +216,7 @@ func (a *app) openHost(ctx context.Context, cmd *cobra.Command, o *runOptions, s
 			opts.Settings = append(opts.Settings, host.Setting{Path: f.path, Value: *o.settings[f.path], From: "--" + f.name})
 		}
 	}
-	return host.Open(ctx, opts)
+	return opts
 }
 
 // openShared opens the store of a worker.

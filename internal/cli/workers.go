@@ -209,10 +209,13 @@ func (w *watcher) state(ctx context.Context, r records, session string) (over bo
 		return false, nil
 	}
 	if s.Turn != nil {
-		if s.Turn.Parked {
-			return true, w.over(&s, exitParked)
+		if !s.Turn.Parked {
+			return false, nil
 		}
-		return false, nil
+		if goesOn, err := goesOn(ctx, r, &s); err != nil || goesOn {
+			return false, err
+		}
+		return true, w.over(&s, exitParked)
 	}
 	if len(queued) > 0 {
 		return false, nil
@@ -222,6 +225,36 @@ func (w *watcher) state(ctx context.Context, r records, session string) (over bo
 		code = endCode(s.Reason)
 	}
 	return true, w.over(&s, code)
+}
+
+// goesOn reports whether a parked turn is about to continue: all its questions are decided, and
+// a process has taken the turn or may take it.
+func goesOn(ctx context.Context, r records, s *api.Session) (bool, error) {
+	decided := false
+	for approval, err := range r.Approvals(ctx, belay.ApprovalFilter{Session: s.ID}) {
+		if err != nil {
+			return false, err
+		}
+		if approval.Turn == s.Turn.ID {
+			if approval.Decided == nil {
+				return false, nil
+			}
+			decided = true
+		}
+	}
+	if !decided || s.Held { // the process that asked continues the turn
+		return decided, nil
+	}
+	load, err := r.Load(ctx)
+	if err != nil || load == nil { // a server continues its turns, and does not tell everybody about its load
+		return err == nil, err
+	}
+	of := func(turn belay.DueTurn) bool { return turn.Session == s.ID }
+	if slices.ContainsFunc(claimed(load), of) || working(load) && (load.Waiting > 0 || slices.ContainsFunc(load.PutOff, of)) {
+		return true, nil
+	}
+	now, err := r.Session(ctx, s.ID) // a worker may have finished the turn meanwhile
+	return err == nil && (now.Turn == nil || !now.Turn.Parked), err
 }
 
 // tell prints the state of the session if the state has changed.

@@ -75,6 +75,17 @@ func checkServeURL(address string) error {
 	return checkURL(address)
 }
 
+// checkTraceURL returns an error unless an address is empty or can show a trace.
+func checkTraceURL(address string) error {
+	if address == "" {
+		return nil
+	}
+	if !strings.Contains(address, "{trace}") {
+		return fmt.Errorf("%q has no {trace}, which stands for the id of the trace: use an address such as https://jaeger.example/trace/{trace}", address)
+	}
+	return checkURL(strings.ReplaceAll(address, "{trace}", "0"))
+}
+
 // channelName matches the names of channels, which are also names of files.
 var channelName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`)
 

@@ -44,13 +44,18 @@ type Config struct {
 	Permit    Permit    `json:"permit"`
 	Sandbox   Sandbox   `json:"sandbox"`
 	Network   Network   `json:"network"`
-	Memory    Memory    `json:"memory"`
-	Hooks     Hooks     `json:"hooks"`
-	Skills    Skills    `json:"skills"`
-	Web       Web       `json:"web"`
+	// Snapshots says of which changes files are kept, so that sessions can be rewound: all,
+	// files (of the tools write and edit) or off.
+	Snapshots string `json:"snapshots"`
+	Memory    Memory `json:"memory"`
+	Hooks     Hooks  `json:"hooks"`
+	Skills    Skills `json:"skills"`
+	Web       Web    `json:"web"`
 	// OtherAgents says which files of other coding agents are used.
 	OtherAgents OtherAgents `json:"other_agents"`
 	Serve       Serve       `json:"serve"`
+	// Telemetry says what is sent to a collector of OpenTelemetry.
+	Telemetry Telemetry `json:"telemetry"`
 	// Server is the address of the server that commands use instead of the store of the
 	// project, or "".
 	Server string `json:"server"`
@@ -164,6 +169,15 @@ type Serve struct {
 	Streams int `json:"streams"`
 }
 
+// Telemetry says what is sent to a collector, if the variables OTEL_* name one.
+type Telemetry struct {
+	// Content adds prompts, inputs and outputs to spans, without what looks like a secret.
+	Content bool `json:"content"`
+	// TraceURL is the address of the page that shows a trace, for links in the console. {trace}
+	// stands for the id of the trace.
+	TraceURL string `json:"trace_url"`
+}
+
 // Retention limits what `belay store prune` keeps. Zero means no limit.
 type Retention struct {
 	Age  time.Duration `json:"age"`
@@ -239,11 +253,14 @@ func fields() []field {
 		{path: "other_agents.strict", value: func(c *Config) any { return &c.OtherAgents.Strict }, looser: func(project, user *Config) bool {
 			return user.OtherAgents.Strict && !project.OtherAgents.Strict
 		}},
+		{path: "snapshots", value: func(c *Config) any { return &c.Snapshots }, check: func(c *Config) error { return oneOf(c.Snapshots, snapshotModes()) }, looser: looserSnapshots},
 		{path: "memory.mode", value: func(c *Config) any { return &c.Memory.Mode }, check: func(c *Config) error { return oneOf(c.Memory.Mode, memoryModes()) }, looser: looserMemory},
 		{path: "memory.file", value: func(c *Config) any { return &c.Memory.File }, private: "where memories are kept"},
 		{path: "serve.listen", value: func(c *Config) any { return &c.Serve.Listen }, private: howServed},
 		{path: "serve.hosts", value: func(c *Config) any { return &c.Serve.Hosts }, private: howServed},
 		{path: "serve.url", value: func(c *Config) any { return &c.Serve.URL }, check: func(c *Config) error { return checkServeURL(c.Serve.URL) }, private: howServed},
+		{path: "telemetry.content", value: func(c *Config) any { return &c.Telemetry.Content }, private: "what is sent to a collector"},
+		{path: "telemetry.trace_url", value: func(c *Config) any { return &c.Telemetry.TraceURL }, check: func(c *Config) error { return checkTraceURL(c.Telemetry.TraceURL) }, private: "where the console links to"},
 		{path: "serve.workers", value: func(c *Config) any { return &c.Serve.Workers }, private: howServed},
 		{path: "serve.trust_proxy", value: func(c *Config) any { return &c.Serve.TrustProxy }, private: howServed},
 		{path: "serve.max_body", value: func(c *Config) any { return &c.Serve.MaxBody }, private: howServed},

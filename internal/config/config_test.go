@@ -55,6 +55,7 @@ func TestDefaults(t *testing.T) {
 		Approvals: config.Approvals{OnAsk: "wait", Expiry: 24 * time.Hour},
 		Sandbox:   config.Sandbox{Mode: "auto"},
 		Hooks:     config.Hooks{AllowCommands: true},
+		Snapshots: "all",
 		Memory:    config.Memory{Mode: "off", File: filepath.Join(o.UserDir, "belay", "memory.db")},
 		Serve:     config.Serve{Listen: "127.0.0.1:7717", Workers: 4, MaxBody: 1_000_000, Connections: 4096, Rate: 500, Streams: 2000},
 	}
@@ -93,9 +94,11 @@ permit:
     "x_*": {zone: 0}
 sandbox: {mode: off, write: [~/cache], memory: 3GB, processes: 7, cpu_time: 2h}
 network: {private_hosts: [mcp.example.com], proxy: true}
+snapshots: files
 memory: {mode: propose, file: ~/memory.db}
 skills: {enforce_allowed_tools: true}
 other_agents: {ignore: [hooks, mcp], strict: true}
+telemetry: {content: true, trace_url: "https://jaeger.example/trace/{trace}"}
 web: {search: brave, url: "https://search.example.com", key_env: SEARCH_KEY}
 serve: {listen: "0.0.0.0:80", hosts: [belay.example.com], url: "https://belay.example.com", workers: 0, trust_proxy: true, max_body: 2MB, connections: 9, rate: 7, streams: 5}
 server: https://belay.example.com
@@ -127,6 +130,7 @@ providers:
 	want := config.Config{
 		Model: "anthropic/claude-sonnet-4-5", Mode: "build", Store: filepath.Join(home, "belay.db"), Instructions: "two\nlines\n",
 		Tools:     []string{"read", "grep"},
+		Telemetry: config.Telemetry{Content: true, TraceURL: "https://jaeger.example/trace/{trace}"},
 		Limits:    config.Limits{Steps: 1, Parallel: 2, ResultCharacters: 3, Tool: 90 * time.Second, Idle: 80 * time.Second, ListingTokens: 70},
 		Budget:    config.Budget{TurnTokens: 4, TurnCost: 0.5, SessionTokens: 5, SessionCost: 6},
 		Approvals: config.Approvals{OnAsk: "park", Expiry: 48 * time.Hour},
@@ -146,6 +150,7 @@ providers:
 				"x_*":    {},
 			},
 		},
+		Snapshots:   "files",
 		Sandbox:     config.Sandbox{Mode: "off", Write: []string{filepath.Join(home, "cache")}, Memory: 3_000_000_000, Processes: 7, CPUTime: 2 * time.Hour},
 		Network:     config.Network{PrivateHosts: []string{"mcp.example.com"}, Proxy: true},
 		Memory:      config.Memory{Mode: "propose", File: filepath.Join(home, "memory.db")},
@@ -389,7 +394,7 @@ func TestTemplate(t *testing.T) {
 }
 
 // forUsers are settings that a project's file must not have.
-var forUsers = []string{"web.search", "web.url", "web.key_env", "other_agents.ignore", "hooks.disable", "hooks.allow_commands", "hooks.webhook_allowlist", "permit.relax", "permit.roots", "permit.tools", "sandbox.write", "sandbox.memory", "sandbox.processes", "sandbox.cpu_time", "network.private_hosts", "network.proxy", "memory.file", "providers", "serve.listen", "serve.hosts", "serve.url", "channels", "serve.workers", "serve.trust_proxy", "serve.max_body", "serve.connections", "serve.rate", "serve.streams", "server", "token_file"}
+var forUsers = []string{"web.search", "web.url", "web.key_env", "other_agents.ignore", "hooks.disable", "hooks.allow_commands", "hooks.webhook_allowlist", "permit.relax", "permit.roots", "permit.tools", "sandbox.write", "sandbox.memory", "sandbox.processes", "sandbox.cpu_time", "network.private_hosts", "network.proxy", "memory.file", "providers", "serve.listen", "serve.hosts", "serve.url", "telemetry.content", "telemetry.trace_url", "channels", "serve.workers", "serve.trust_proxy", "serve.max_body", "serve.connections", "serve.rate", "serve.streams", "server", "token_file"}
 
 // The rules and guards of the user's file and of the project's file apply together.
 func TestRulesAddUp(t *testing.T) {

@@ -22,6 +22,7 @@ type reading struct {
 	into     *Loaded
 	file     string
 	kind     string
+	only     string // the only key at the top of the file that is allowed; "" for all
 	problems []error
 }
 
@@ -31,7 +32,23 @@ func (l *Loaded) readFile(path, kind string) error {
 	if err != nil {
 		return fmt.Errorf("configuration: %w", err)
 	}
-	r := &reading{into: l, file: path, kind: kind}
+	return l.readData(&reading{into: l, file: path, kind: kind}, data)
+}
+
+// ReplaceRules replaces the rules and guards of the floor by those of a file. The file has
+// the form of a settings file with nothing but the key permit. name is the file's name in
+// errors. An error names every mistake with its line.
+func (l *Loaded) ReplaceRules(name string, data []byte) error {
+	l.Permit.Rules, l.Permit.Guards = nil, nil
+	if err := l.readData(&reading{into: l, file: name, kind: "user", only: "permit"}, data); err != nil {
+		return err
+	}
+	return l.checkRules()
+}
+
+// readData reads the content of a settings file.
+func (l *Loaded) readData(r *reading, data []byte) error {
+	path := r.file
 	parsed, err := parser.ParseBytes(data, 0)
 	if err != nil {
 		if e, ok := errors.AsType[yaml.Error](err); ok && e.GetToken() != nil {
@@ -66,6 +83,8 @@ func (r *reading) mapping(below string, node ast.Node) {
 		key := pairs.Key().String()
 		path := strings.TrimPrefix(below+"."+key, ".")
 		switch {
+		case below == "" && r.only != "" && key != r.only:
+			r.refusef(pairs.Key(), "only the key %q is allowed here", r.only)
 		case slices.Contains(Paths(), path):
 			r.leaf(path, pairs.KeyValue())
 		case slices.Contains(groups(), path):

@@ -50,9 +50,12 @@ type Loaded struct {
 	// Spaces are directories of spaces that the program itself loads. Load does not set it.
 	Spaces []string
 
-	from    map[string]Source
-	lines   map[string]string // file and line of each rule and guard; the key is its Where
-	environ []string
+	dir  string // see At
+	from map[string]Source
+	// beforePlan is the mode that the weaker settings set, if the mode is plan.
+	beforePlan string
+	lines      map[string]string // file and line of each rule and guard; the key is its Where
+	environ    []string
 }
 
 // Options say where to search. A nil *Options is valid.
@@ -97,7 +100,7 @@ func Load(opts *Options) (*Loaded, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
-	l := &Loaded{Project: dir, from: make(map[string]Source), lines: make(map[string]string), environ: o.Environ}
+	l := &Loaded{Project: dir, dir: o.Dir, from: make(map[string]Source), lines: make(map[string]string), environ: o.Environ}
 	l.Hooks.AllowCommands = true
 	l.Serve.Workers = 4
 	l.Mode, l.Store = permit.Standard.Name, filepath.Join(".belay", "belay.db")
@@ -153,6 +156,7 @@ func (l *Loaded) fillIn() {
 	l.Limits.Idle = cmp.Or(l.Limits.Idle, 5*time.Minute)
 	l.Approvals.OnAsk = cmp.Or(l.Approvals.OnAsk, "wait")
 	l.Sandbox.Mode = cmp.Or(l.Sandbox.Mode, SandboxAuto)
+	l.Snapshots = cmp.Or(l.Snapshots, SnapshotsAll)
 	l.Memory.Mode = cmp.Or(l.Memory.Mode, MemoryOff)
 	l.Serve.Listen = cmp.Or(l.Serve.Listen, "127.0.0.1:7717")
 	l.Serve.MaxBody = cmp.Or(l.Serve.MaxBody, 1_000_000)
@@ -169,6 +173,15 @@ func (l *Loaded) From(path string) Source {
 		return from
 	}
 	return Source{Kind: "default"}
+}
+
+// At returns a file or a directory that a flag or a variable names. A relative path begins at
+// Options.Dir.
+func (l *Loaded) At(name string) string {
+	if l.dir == "" || name == "" || filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(l.dir, name)
 }
 
 // Value returns a pointer to the value of a setting, or nil.
@@ -196,7 +209,7 @@ func (l *Loaded) Overrule(path, where, word string) error {
 	switch {
 	case err != nil:
 	case path == "store" && !IsDSN(l.Store):
-		l.Store, err = filepath.Abs(l.Store)
+		l.Store, err = filepath.Abs(l.At(l.Store))
 	case path == "model":
 		err = l.checkProvider()
 	}
@@ -244,9 +257,25 @@ func (l *Loaded) set(path string, from Source, read func(into any) error) error 
 	if before := l.from[path]; addsUp(f.value(&changed)) && before.Where != "" {
 		from.Where = before.Where + ", " + from.Where
 	}
+	if path == "mode" && changed.Mode == planMode && l.Mode != planMode && l.from[path].Kind != "default" {
+		l.beforePlan = l.Mode
+	}
 	l.Config = changed
 	l.from[path] = from
 	return nil
+}
+
+// planMode is the name of the mode from which an approved plan leads back.
+const planMode = "plan"
+
+// ModeAfterPlan returns the mode that the settings give a session whose plan was approved: the
+// mode itself, or if that is plan, the mode of the weaker settings. It is "" if no setting
+// gives one.
+func (l *Loaded) ModeAfterPlan() string {
+	if l.Mode != planMode {
+		return l.Mode
+	}
+	return l.beforePlan
 }
 
 // forProject returns an error for a setting that a project's file must not have.

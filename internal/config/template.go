@@ -36,7 +36,7 @@ const template = `# Settings of this project for belay. Every line is optional; 
 #   Run the tests before you say that you are done.
 
 # The agent's tools. Default: all of them. ask_user lets it ask you questions.
-# tools: [read, list, glob, grep, write, edit, shell, ask_user]
+# tools: [read, list, glob, grep, write, edit, shell, ask_user, todo_write]
 
 # limits:
 #   steps: 100                 # model calls per turn
@@ -70,6 +70,10 @@ const template = `# Settings of this project for belay. Every line is optional; 
 
 # The agent can read web pages with the tool web_fetch. The tool web_search needs a search engine. These settings work only in
 # the user's own file, or as variables: web.search (searxng or brave), web.url (its address) and web.key_env (the variable with its key).
+
+# Files are kept as they were before the agent changed them, so that "belay rewind" and the chat can bring them back.
+# A project may keep more, not less.
+# snapshots: all               # all, files (only what write and edit change, not commands) or off
 
 # other_agents:                # files that were written for other coding agents, such as .claude and AGENTS.md
 #   strict: false              # true: when one of their gates fails, it denies. Otherwise the agent's own rule applies: mostly, continue

@@ -57,6 +57,7 @@ func findingsOf(e *permit.Explanation) []api.Finding {
 		if one.Protection == "" {
 			one.Protection = f.Protection
 		}
+		one.Asks = one.Asks || asksAbout(e, f)
 		if f.Why != "" && !slices.Contains(whys[at], f.Why) {
 			whys[at] = append(whys[at], f.Why)
 		}
@@ -75,13 +76,72 @@ func findingsOf(e *permit.Explanation) []api.Finding {
 	return all
 }
 
+// asksAbout reports whether a finding is a reason why the floor asks.
+func asksAbout(e *permit.Explanation, f *permit.Finding) bool {
+	return slices.ContainsFunc(e.Opinions, func(o permit.Opinion) bool {
+		switch {
+		case o.Decision != belay.ToolAsk:
+			return false
+		case strings.HasPrefix(o.By, "zone "): // it names only the worst finding
+			return f.Zone > e.Mode.Auto
+		default:
+			return o.About == f.Subject
+		}
+	})
+}
+
+// causeOf says in a few words why a call needs approval. Unlike whyOf, it leaves out what a
+// person sees beside it: the tool, and who asks.
+func causeOf(a *belay.Approval, e *permit.Explanation, findings []api.Finding) string {
+	reason, _, _ := strings.Cut(a.Reason, "; to avoid this question") // it is about settings, not about this call
+	switch {
+	case a.By == belay.AskedByTool:
+		return strings.TrimRight(reason, ". ")
+	case !a.Floor:
+		return "hook " + a.By + " asks: " + strings.TrimRight(reason, ". ")
+	}
+	at := slices.IndexFunc(findings, func(f api.Finding) bool { return f.Asks })
+	for i := range findings {
+		if findings[i].Asks && findings[i].Zone > findings[at].Zone {
+			at = i
+		}
+	}
+	if at < 0 {
+		return strings.TrimRight(reason, ". ")
+	}
+	cause := strings.ToLower(findings[at].Text[:1]) + strings.TrimRight(findings[at].Text[1:], ".")
+	switch by := e.By; {
+	case strings.HasPrefix(by, "rule "):
+		cause += "; a rule asks about it"
+	case strings.HasPrefix(by, "zone "):
+		cause += "; " + e.Mode.Name + " mode asks first"
+	}
+	return cause
+}
+
+// Advise describes a call that waits for a decision in this process.
+func Advise(ctx context.Context, settings *config.Loaded, f *assembly.Floor, q belay.Question) (api.Advice, error) {
+	e := f.Explained(ctx, q)
+	advice, in := describe(f, e, &q.Approval, q.Agent), f.In(e.Mode)
+	advice.Pattern = in.Suggest(ctx, q.Tool, q.Input)
+	var err error
+	advice.Preview, err = previewOf(ctx, settings, f.Roots(), in, q.Tool, q.Input)
+	return advice, err
+}
+
+// describe returns the part of the advice that needs no file and no record.
+func describe(f *assembly.Floor, e *permit.Explanation, a *belay.Approval, agent string) api.Advice {
+	findings := findingsOf(e)
+	return api.Advice{Reach: e.Reach(), Run: f.Confinement(e), Why: whyOf(a, agent), Cause: causeOf(a, e, findings), Findings: findings}
+}
+
 var findingVerbs = map[permit.Kind]string{
 	permit.KindTool: "Calls", permit.KindCommand: "Runs", permit.KindRead: "Reads", permit.KindWrite: "Changes", permit.KindURL: "Connects to", permit.KindUnknown: "Has an unknown effect:",
 }
 
 // previewOf returns what a write or an edit would change now. It returns nil for other tools. If
 // the floor denies reading the file, the preview does not show its content.
-func previewOf(ctx context.Context, settings *config.Loaded, in *permit.Floor, tool string, input json.RawMessage) (*api.Preview, error) {
+func previewOf(ctx context.Context, settings *config.Loaded, others []string, in *permit.Floor, tool string, input json.RawMessage) (*api.Preview, error) {
 	if tool != "write" && tool != "edit" {
 		return nil, nil //nolint:nilnil // other tools change no file that can be shown
 	}
@@ -104,7 +164,7 @@ func previewOf(ctx context.Context, settings *config.Loaded, in *permit.Floor, t
 			_ = root.Close() // ignore errors: the files were only read
 		}
 	}()
-	for _, dir := range append([]string{settings.Project}, assembly.Existing(settings.Permit.Roots)...) {
+	for _, dir := range append([]string{settings.Project}, others...) {
 		root, err := os.OpenRoot(dir)
 		if err != nil {
 			return nil, fmt.Errorf("preview: %w", err)

@@ -170,7 +170,7 @@ func (p *Project) advise(ctx context.Context, store belay.ListStore, approval *b
 	}
 	input := inputIn(response, approval.Call)
 	e := in.Explain(ctx, approval.Tool, input)
-	advice := api.Advice{Reach: e.Reach(), Run: f.Confinement(e), Why: whyOf(approval, agent), Findings: findingsOf(e)}
+	advice := describe(f, e, approval, agent)
 	if advice.Hooks, advice.SharedHooks, err = askedHooks(ctx, store, approval, response); err != nil {
 		return advice, err
 	}
@@ -178,7 +178,7 @@ func (p *Project) advise(ctx context.Context, store belay.ListStore, approval *b
 		return advice, nil
 	}
 	advice.Pattern = in.Suggest(ctx, approval.Tool, input)
-	advice.Preview, err = previewOf(ctx, settings, in, approval.Tool, input)
+	advice.Preview, err = previewOf(ctx, settings, assembly.Existing(settings.Permit.Roots), in, approval.Tool, input)
 	return advice, err
 }
 

@@ -58,7 +58,7 @@ func (c *HookCheck) Tool(pattern string) string {
 	if assembly.OfServer(pattern) || slices.ContainsFunc(c.names, covers) {
 		return ""
 	}
-	if ours, ok := assembly.ForeignNames[strings.ToLower(pattern)]; ok {
+	if ours, ok := assembly.ForeignName(pattern); ok {
 		return fmt.Sprintf("no tool has the name %q here: Belay calls it %s", pattern, ours)
 	}
 	return fmt.Sprintf("no tool %q here%s", pattern, near.Hint(pattern, c.names))

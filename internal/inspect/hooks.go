@@ -54,7 +54,7 @@ func OpenHooks(ctx context.Context, from *assembly.Assembler, settings *config.L
 	if err != nil {
 		return nil, err
 	}
-	if _, err := v.Runtime.Install(slices.Concat([]hook.Subscription{assembly.RememberTurn(settings, assembly.FullModelName(settings))}, skills.Hooks(), from.Hooks)...); err != nil {
+	if _, err := v.Runtime.Install(slices.Concat([]hook.Subscription{assembly.RememberTurn(settings, nil, assembly.FullModelName(settings))}, skills.Hooks(), from.Hooks)...); err != nil {
 		return nil, err
 	}
 	subagents, err := subagent.New(nil)

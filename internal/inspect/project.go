@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -173,7 +174,7 @@ func (p *Project) CheckScope(ctx context.Context, store belay.ListStore, approva
 	return CheckScope(ctx, p.From, settings, store, approval, pattern)
 }
 
-// Delete removes a session and the files of its long results.
+// Delete removes a session, the files of its long results and its snapshots.
 func (p *Project) Delete(ctx context.Context, store belay.ManageStore, session string) error {
 	settings, err := p.Settings()
 	if err != nil {
@@ -182,5 +183,25 @@ func (p *Project) Delete(ctx context.Context, store belay.ManageStore, session s
 	if err := store.Delete(ctx, session); err != nil {
 		return err
 	}
-	return spill.Remove(assembly.SpillDir(settings), session)
+	return errors.Join(
+		spill.Remove(assembly.SpillDir(settings), session),
+		p.From.OpenSnapshots(settings).Delete(session),
+	)
+}
+
+// MayRead reports whether the floor lets the main agent read a file, perhaps with approval.
+func (p *Project) MayRead(ctx context.Context, path string) (bool, error) {
+	settings, err := p.Settings()
+	if err != nil {
+		return false, err
+	}
+	floor, err := p.From.NewFloor(ctx, settings, assembly.SpillDir(settings))
+	if err != nil {
+		return false, err
+	}
+	input, err := json.Marshal(map[string]string{"path": path})
+	if err != nil {
+		return false, fmt.Errorf("read %s: %w", path, err)
+	}
+	return floor.Of(nil).Explain(ctx, "read", input).Decision != belay.ToolDeny, nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/tracecontext"
 	"github.com/belay-run/belay/serve/api"
 )
 
@@ -93,6 +94,9 @@ func Turns(ctx context.Context, store belay.Store, info *belay.SessionInfo, befo
 func TurnOf(info *belay.SessionInfo, of []*belay.Message) api.Turn {
 	newest, oldest := of[0], of[len(of)-1]
 	turn := api.Turn{ID: newest.Turn, First: oldest.Seq, Last: newest.Seq, Begin: oldest.Time, End: newest.Time, State: "ended"}
+	if !IsChild(info.ID) {
+		turn.Trace = tracecontext.Trace(info.ID, turn.ID)
+	}
 	for _, m := range of {
 		turn.Steps = max(turn.Steps, m.Step)
 		if m.Usage != nil {

@@ -1,0 +1,221 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/recorded"
+	"github.com/belay-run/belay/internal/redact"
+	"github.com/belay-run/belay/internal/visible"
+)
+
+// recorders make tests from the messages of a session, for each phase whose input a transcript
+// has.
+var recorders = map[string]func(messages []*belay.Message, hook string, add func(recordedTest), leave func()){
+	belay.ToolPre.Name():          recordCalls,
+	belay.ToolPost.Name():         recordResults,
+	belay.UserPromptSubmit.Name(): recordPrompts,
+	belay.TurnStop.Name():         recordStops,
+}
+
+// recordedTest is a test of a hook, made from a session.
+type recordedTest struct {
+	name   string
+	tool   string         // for tool.pre
+	input  map[string]any // the arguments of the tool, or the input of the phase
+	expect string         // "" means pass
+}
+
+// recordTests prints tests for a hook, made from what a session has for its phase.
+func (a *app) recordTests(ctx context.Context, h *testedHook, session string) error {
+	record := recorders[h.sub.Phase().Name()]
+	if record == nil {
+		return usage("hook %s is at %s: --record makes tests for hooks at %s", h.sub.ID(), h.sub.Phase().Name(), strings.Join(slices.Sorted(maps.Keys(recorders)), ", "))
+	}
+	return a.records(ctx, func(r records) error {
+		found, err := findRecord(ctx, r, session)
+		if err != nil {
+			return err
+		}
+		var messages []*belay.Message
+		for m, err := range r.Read(ctx, found.ID, 0) {
+			if err != nil {
+				return err
+			}
+			messages = append(messages, m)
+		}
+		var out bytes.Buffer
+		fmt.Fprintf(&out, "# Tests of %s, from session %s. They quote the session: read them before you share them.\ntests:\n", h.sub.ID(), visible.OneLine(found.ID))
+		seen, left := make(map[string]bool), 0
+		record(messages, h.sub.ID(), func(t recordedTest) {
+			test := t.yaml()
+			if !seen[test] {
+				seen[test] = true
+				fmt.Fprintf(&out, "  - name: %s\n%s", quotedJSON(t.name), test)
+			}
+		}, func() { left++ })
+		if len(seen) == 0 {
+			return fmt.Errorf("session %s has nothing that can be a test of %s at %s", found.ID, h.sub.ID(), h.sub.Phase().Name())
+		}
+		if left > 0 {
+			a.remarkf("%s left out: it is not known what this hook would have answered", visible.Counted(left, "case"))
+		}
+		_, err = a.out.Write(out.Bytes())
+		return err //nolint:wrapcheck // the writer's own error
+	})
+}
+
+// yaml returns the test without its name.
+func (t *recordedTest) yaml() string {
+	expect := cmp.Or(t.expect, "pass")
+	if t.tool == "" {
+		return fmt.Sprintf("    input: %s\n    expect: %s\n", withoutSecrets(t.input), expect)
+	}
+	return fmt.Sprintf("    tool: %s\n    args: %s\n    expect: %s\n", quotedJSON(t.tool), withoutSecrets(t.input), expect)
+}
+
+// placeOf names the place of a message in its session.
+func placeOf(turn string, step int) string { return fmt.Sprintf("step %d of turn %s", step, turn) }
+
+// recordCalls makes tests from tool calls. A call that this hook denied must be denied, and a
+// call that ran must pass. Of a call that something else denied, it is not known what this hook
+// would have answered.
+func recordCalls(messages []*belay.Message, hook string, add func(recordedTest), leave func()) {
+	eachCall(messages, func(c *recorded.Call) {
+		by, why, denied := c.Denied()
+		args, ok := objectOf(c.Input)
+		if c.Result == nil || denied && by != hook || !ok {
+			leave()
+			return
+		}
+		t := recordedTest{name: c.Tool + ", " + placeOf(c.Turn, c.Step), tool: c.Tool, input: args}
+		if denied {
+			t.expect = fmt.Sprintf("{decision: deny, reason: %s}", quotedJSON(redact.Text(why)))
+		}
+		add(t)
+	})
+}
+
+// recordResults makes tests from the results of calls that ran. The results are as the hooks of
+// the session left them.
+func recordResults(messages []*belay.Message, _ string, add func(recordedTest), leave func()) {
+	eachCall(messages, func(c *recorded.Call) {
+		args, ok := objectOf(c.Final)
+		if c.Result == nil || !ok {
+			leave()
+			return
+		}
+		switch c.Result.Class {
+		case belay.ClassDenied, belay.ClassInvalid, belay.ClassNotFound, belay.ClassScope, belay.ClassAborted:
+			return // it never reached this phase
+		default:
+		}
+		input := map[string]any{"id": c.ID, "tool": c.Tool, "input": args, "text": c.Result.Text}
+		if c.Result.IsError {
+			input["is_error"], input["class"] = true, string(c.Result.Class)
+		}
+		add(recordedTest{name: "result of " + c.Tool + ", " + placeOf(c.Turn, c.Step), input: input})
+	})
+}
+
+// recordPrompts makes tests from the messages of the user. A message that a hook denied is not in
+// a transcript, so all must pass. A message that a hook answered is left out: it is not known
+// which hook that was.
+func recordPrompts(messages []*belay.Message, _ string, add func(recordedTest), leave func()) {
+	for i, m := range messages {
+		if m.Kind != belay.KindUser || m.IsSkillInjection {
+			continue
+		}
+		next := slices.IndexFunc(messages[i:], func(m *belay.Message) bool { return m.Kind == belay.KindAssistant })
+		if next >= 0 && messages[i+next].Model == "" {
+			leave()
+			continue
+		}
+		input := map[string]any{"text": recorded.Typed(m)}
+		if others := len(slices.DeleteFunc(slices.Clone(m.Parts), func(p belay.Part) bool { return p.Type == belay.PartText })); others > 0 {
+			input["parts"] = others
+		}
+		add(recordedTest{name: "message of turn " + m.Turn, input: input})
+	}
+}
+
+// recordStops makes tests from the last answer of each turn, with which the turn could stop. An
+// earlier answer without a call was continued, by this hook or by another one.
+func recordStops(messages []*belay.Message, _ string, add func(recordedTest), leave func()) {
+	last := make(map[string]int)
+	for i, m := range messages {
+		last[m.Turn] = i
+	}
+	for i, m := range messages {
+		switch {
+		case m.Kind != belay.KindAssistant || m.Model == "" || len(m.Calls()) > 0:
+		case last[m.Turn] != i:
+			leave()
+		default:
+			add(recordedTest{name: "end of turn " + m.Turn, input: map[string]any{"text": m.Text()}})
+		}
+	}
+}
+
+// eachCall passes the calls of a session to each.
+func eachCall(messages []*belay.Message, each func(*recorded.Call)) {
+	for c, err := range recorded.Calls("", func(yield func(*belay.Message, error) bool) {
+		for _, m := range messages {
+			if !yield(m, nil) {
+				return
+			}
+		}
+	}) {
+		if err == nil { // the messages were read already
+			each(&c)
+		}
+	}
+}
+
+// quotedJSON returns a text as JSON, which is also YAML.
+func quotedJSON(text string) string {
+	var out bytes.Buffer
+	encode := json.NewEncoder(&out)
+	encode.SetEscapeHTML(false)
+	_ = encode.Encode(text) //nolint:errchkjson // a text can always be encoded
+	return string(bytes.TrimSpace(out.Bytes()))
+}
+
+// objectOf decodes an object. Its numbers stay as they are written.
+func objectOf(input json.RawMessage) (object map[string]any, ok bool) {
+	decode := json.NewDecoder(bytes.NewReader(input))
+	decode.UseNumber()
+	return object, decode.Decode(&object) == nil && object != nil
+}
+
+// withoutSecrets returns an input as JSON, without what looks like a secret.
+func withoutSecrets(input map[string]any) string {
+	var clean func(v any) any
+	clean = func(v any) any {
+		switch v := v.(type) {
+		case string:
+			return redact.Text(v)
+		case []any:
+			for i := range v {
+				v[i] = clean(v[i])
+			}
+		case map[string]any:
+			for key := range v {
+				v[key] = clean(v[key])
+			}
+		}
+		return v
+	}
+	var out bytes.Buffer
+	encode := json.NewEncoder(&out)
+	encode.SetEscapeHTML(false)
+	_ = encode.Encode(clean(input)) //nolint:errchkjson // it was decoded from JSON
+	return string(bytes.TrimSpace(out.Bytes()))
+}

@@ -1,0 +1,299 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/declare"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/assembly"
+	"github.com/belay-run/belay/internal/inspect"
+	"github.com/belay-run/belay/internal/near"
+	"github.com/belay-run/belay/internal/visible"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) testHooksCommand() *cobra.Command {
+	var session string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "test [ID…]",
+		Short: "Run the tests of declared hooks",
+		Long: `Runs the tests beside the declared hooks here, or only those of the hooks that you name: the key tests of a hook, with inputs and
+the answers that the hook must give. A hook runs as in a turn: with its conditions, its timeout, its environment and its sandbox,
+and only if it is allowed to run. No other hook and no tool runs. The exit code is 1 if an answer differs or a hook cannot run.
+
+With --record, runs nothing: it prints tests for one hook, made from a recorded session: from its calls (tool.pre), their results
+(tool.post), the messages of the user (user.prompt.submit) or the last answers of its turns (turn.stop), and what came of them.
+Secrets are removed, but the tests quote the session: read them before you share them.`,
+		Example: `  belay hooks test
+  belay hooks test project/no-prod
+  belay hooks test project/no-prod --record 20261115-k3f9x > tests.yaml`,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: a.completeHooks,
+		RunE: a.looking(func(ctx context.Context, v *inspect.Hooks, args []string) error {
+			tested, err := testedHooks(v, args)
+			switch {
+			case err != nil:
+				return err
+			case session != "" && len(tested) != 1:
+				return usage("--record makes tests for one hook: name it; `belay hooks list` lists them")
+			case session != "":
+				return a.recordTests(ctx, &tested[0], session)
+			}
+			return a.testHooks(ctx, v, tested, asJSON)
+		}),
+	}
+	cmd.Flags().StringVar(&session, "record", "", "print tests made from this session (its id, or a prefix of the id)")
+	_ = cmd.RegisterFlagCompletionFunc("record", func(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+		return a.completeSessions(nil, nil, word)
+	})
+	jsonFlag(cmd, &asJSON, "print one JSON object for each test")
+	exclusive(cmd, "record", "json")
+	return cmd
+}
+
+// testedHook is a hook with its tests.
+type testedHook struct {
+	sub   hook.Subscription
+	agent string
+	tests []declare.Test
+}
+
+// testedHooks returns the declared hooks with these ids, or all declared hooks.
+func testedHooks(v *inspect.Hooks, ids []string) ([]testedHook, error) {
+	tests := make(map[string][]declare.Test)
+	place := func(file string, line int, phase string) string { return fmt.Sprint(phase, " ", line, " ", file) }
+	for _, s := range v.Places.All {
+		all := slices.Clone(s.Hooks)
+		for _, agent := range s.Agents {
+			all = append(all, s.AgentHooks(agent.Name)...)
+		}
+		for _, d := range all {
+			tests[place(d.File, d.Line, d.Phase)] = d.Tests
+		}
+	}
+	var found []testedHook
+	var known []string
+	add := func(sub hook.Subscription, agent string) {
+		o := sub.Options().Origin
+		if t, ok := tests[place(o.File, o.Line, sub.Phase().Name())]; ok {
+			known = append(known, sub.ID())
+			if len(ids) == 0 || slices.Contains(ids, sub.ID()) {
+				found = append(found, testedHook{sub, agent, t})
+			}
+		}
+	}
+	for _, sub := range v.Runtime.Subscriptions() {
+		add(sub, assembly.MainAgent)
+	}
+	for _, h := range v.OfAgents {
+		add(h.Sub, h.Agent)
+	}
+	for _, id := range ids {
+		if !slices.Contains(known, id) {
+			return nil, usage("there is no declared hook %q%s: `belay hooks list` lists them", id, near.Hint(id, known))
+		}
+	}
+	return found, nil
+}
+
+// testResult is the result of one test. --json prints it.
+type testResult struct {
+	Hook        string          `json:"hook"`
+	Phase       string          `json:"phase"`
+	Name        string          `json:"name,omitempty"`
+	File        string          `json:"file"`
+	Line        int             `json:"line"`
+	Passed      bool            `json:"passed"`
+	Differences []string        `json:"differences,omitempty"`
+	Said        json.RawMessage `json:"said,omitempty"`
+	Latency     hook.Latency    `json:"latency,omitempty"`
+}
+
+func (a *app) testHooks(ctx context.Context, v *inspect.Hooks, tested []testedHook, asJSON bool) error {
+	count, failed, without := 0, 0, 0
+	for i := range tested {
+		h := &tested[i]
+		if len(h.tests) == 0 {
+			without++
+			continue
+		}
+		for _, t := range h.tests {
+			result, err := a.testHook(ctx, v, h, &t)
+			if err != nil {
+				return err
+			}
+			if count++; !result.Passed {
+				failed++
+			}
+			if asJSON {
+				if err := a.printJSON(result); err != nil {
+					return err
+				}
+				continue
+			}
+			a.tellTest(v, result)
+		}
+	}
+	if count == 0 {
+		return usage("no hook here has tests: add the key tests to a hook; docs/hook-tests.md shows how")
+	}
+	if !asJSON {
+		line := fmt.Sprintf("%s passed", visible.Counted(count-failed, "test"))
+		if failed > 0 {
+			line = a.onOut.red(visible.Counted(failed, "test")+" failed") + ", " + line
+		}
+		if without > 0 {
+			line += a.onOut.dim(", " + visible.Counted(without, "hook") + " without tests")
+		}
+		fmt.Fprintln(a.out, line)
+	}
+	if failed > 0 {
+		return &exitError{code: exitFailed}
+	}
+	return nil
+}
+
+func (a *app) tellTest(v *inspect.Hooks, r *testResult) {
+	name := cmp.Or(r.Name, "line "+fmt.Sprint(r.Line))
+	if r.Passed {
+		fmt.Fprintf(a.out, "%s  %s: %s\n", a.onOut.green("ok"), r.Hook, oneLine(name))
+		return
+	}
+	fmt.Fprintf(a.out, "%s  %s: %s  %s\n", a.onOut.red("FAIL"), r.Hook, oneLine(name), a.onOut.dim(fmt.Sprintf("%s:%d", assembly.ShownPath(v.Settings, r.File), r.Line)))
+	for _, d := range r.Differences {
+		fmt.Fprintf(a.out, "      %s\n", visible.All(oneLine(d)))
+	}
+}
+
+// testHook runs one test in a runtime that has no other hook.
+func (a *app) testHook(ctx context.Context, v *inspect.Hooks, h *testedHook, t *declare.Test) (*testResult, error) {
+	phase := h.sub.Phase().Name()
+	r := &testResult{Hook: h.sub.ID(), Phase: phase, Name: t.Name, File: t.File, Line: t.Line}
+	note, noted := v.Notes().Of(phase, h.sub.ID(), h.sub.Options().Origin)
+	switch {
+	case noted && (note.Closed || h.sub.Options().Disabled):
+		r.Differences = []string{"the hook was not run: " + note.Reason}
+		return r, nil
+	case h.sub.Options().Disabled:
+		r.Differences = []string{"the hook was not run: its file says enabled: false"}
+		return r, nil
+	}
+	alone, err := hook.NewRuntime(belay.Phases(), &hook.RuntimeOptions{Grants: v.Places.Host.Grants, Queue: inspect.NoQueue{}, Logger: a.logger()})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := alone.Install(h.sub.Alone()); err != nil {
+		return nil, err
+	}
+	x, err := explainInput(ctx, alone, phase, h.agent, t.Input)
+	if err != nil {
+		r.Differences = []string{"the input of the test is invalid: " + err.Error()}
+		return r, nil //nolint:nilerr // the result contains the error
+	}
+	for _, e := range x.Entries {
+		if e.ID == h.sub.ID() {
+			r.Said, r.Latency = e.Said, e.Latency
+			r.Differences = differences(&t.Want, &e)
+		}
+	}
+	r.Passed = len(r.Differences) == 0
+	return r, nil
+}
+
+// differences compares what a hook did with what its test expects.
+func differences(want *declare.Expectation, e *hook.Explained) (all []string) {
+	differ := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
+	failed := e.Asked && e.State != hook.Completed
+	switch {
+	case failed && want.Decision == declare.ExpectFails:
+		return nil
+	case failed:
+		differ("the hook failed (%s): %s", cmp.Or(string(e.Code), e.State.String()), e.Why)
+		return all
+	case want.Decision == declare.ExpectFails:
+		differ("the hook should fail, but it answered %s", cmp.Or(string(e.Said), "nothing"))
+		return all
+	case want.Decision == declare.ExpectSkip:
+		if e.Asked {
+			differ("the hook should not match this input, but it ran")
+		}
+		return all
+	}
+	said := make(map[string]json.RawMessage)
+	_ = json.Unmarshal(e.Said, &said) // a hook without an answer has said nothing
+	notAsked := ""
+	if !e.Asked {
+		notAsked = " (the hook did not run: " + e.Why + ")"
+	}
+	decision, reason := cmp.Or(textOf(said["decision"]), "pass"), textOf(said["reason"])
+	if want.Decision != "" && want.Decision != decision {
+		because := ""
+		if reason != "" {
+			because = ", because: " + reason
+		}
+		differ("decision: want %s, got %s%s%s", want.Decision, decision, because, notAsked)
+	}
+	if !strings.Contains(reason, want.Reason) {
+		differ("reason: want a text with %q, got %q%s", want.Reason, reason, notAsked)
+	}
+	for _, part := range want.Context {
+		if !slices.ContainsFunc(stringsIn(said["context"]), func(text string) bool { return strings.Contains(text, part) }) {
+			differ("context: want a text with %q, got %s%s", part, cmp.Or(string(said["context"]), "none"), notAsked)
+		}
+	}
+	if want.Key != "" && !sameJSON(want.Rewrite, said[want.Key]) {
+		differ("%s: want %s, got %s%s", want.Key, want.Rewrite, cmp.Or(string(said[want.Key]), "none"), notAsked)
+	}
+	return all
+}
+
+func textOf(value json.RawMessage) (text string) {
+	_ = json.Unmarshal(value, &text) // anything but a text counts as none
+	return text
+}
+
+// stringsIn returns the texts in a JSON value.
+func stringsIn(value json.RawMessage) (all []string) {
+	var decoded any
+	_ = json.Unmarshal(value, &decoded) // no value has no texts
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case string:
+			all = append(all, v)
+		case []any:
+			for _, one := range v {
+				walk(one)
+			}
+		case map[string]any:
+			for _, one := range v {
+				walk(one)
+			}
+		}
+	}
+	walk(decoded)
+	return all
+}
+
+// sameJSON reports whether two JSON values are equal, whatever the order of their keys.
+func sameJSON(a, b json.RawMessage) bool {
+	canonical := func(value json.RawMessage) []byte {
+		decode := json.NewDecoder(bytes.NewReader(value))
+		decode.UseNumber()
+		var decoded any
+		if decode.Decode(&decoded) != nil {
+			return nil
+		}
+		text, _ := json.Marshal(decoded) //nolint:errchkjson // it was JSON
+		return text
+	}
+	return len(b) > 0 && bytes.Equal(canonical(a), canonical(b))
+}

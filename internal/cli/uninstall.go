@@ -1,0 +1,253 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belay-run/belay/dialect"
+	"github.com/belay-run/belay/dialect/guard"
+	"github.com/belay-run/belay/internal/assembly"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/warmhook"
+)
+
+// remnant is something that Belay put on the machine.
+type remnant struct {
+	Kind   string `json:"kind"` // store, memory, cache, trust, tokens, spaces, sockets, hook, program
+	Path   string `json:"path"`
+	Remedy string `json:"remedy,omitempty"` // what a person must do, because Belay does not remove it
+
+	remove func() error // nil: a person must do it
+}
+
+func (a *app) uninstallCommand() *cobra.Command {
+	var dry, yes, asJSON bool
+	var below string
+	cmd := &cobra.Command{
+		Use:   "uninstall",
+		Short: "List or remove everything that Belay put on this machine",
+		Long: `Lists what Belay put on this machine, asks, and removes it: the stores of this project with their conversations, memories,
+trust, tokens, sockets, its entries in the configuration of other agents, and the program that the install script copied.
+
+Belay does not know in which projects you used it. --below searches a directory for more of them.
+
+What you wrote yourself stays: settings, hooks, skills and agents. Listed, and not removed, are a database, a file that Belay did not
+write although the settings name it as the store, and directories beside a store that is not in a directory .belay. Stop all
+belay programs first: while one has a store open, nothing is removed.`,
+		Example: `  belay uninstall --dry-run
+  belay uninstall --dry-run --below ~
+  belay uninstall`,
+		Args: arguments(0, 0, "uninstall takes flags only"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.uninstall(cmd.Context(), below, dry, yes, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only list")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	cmd.Flags().StringVar(&below, "below", "", "also search this directory for projects")
+	jsonFlag(cmd, &asJSON, "print one JSON object per line")
+	return cmd
+}
+
+func (a *app) uninstall(ctx context.Context, below string, dry, yes, asJSON bool) error {
+	if asJSON && !dry {
+		return usage("--json lists: add --dry-run")
+	}
+	settings, err := a.settings()
+	if err != nil {
+		return err
+	}
+	found, open, err := a.remnants(settings, below)
+	if err != nil {
+		return err
+	}
+	out := a.newList(asJSON, "KIND", "PATH", "")
+	for _, l := range found {
+		out.add(l, l.Kind, l.Path, l.Remedy)
+	}
+	if err := out.end("there is nothing of Belay on this machine"); err != nil || dry {
+		return err
+	}
+	if len(open) > 0 {
+		return fmt.Errorf("nothing is removed: %s: %s", strings.Join(open, ", "), endIt)
+	}
+	found = slices.DeleteFunc(found, func(l remnant) bool { return l.remove == nil })
+	if len(found) == 0 {
+		return nil
+	}
+	if err := a.agree(ctx, yes, "remove these for good, with all conversations?"); err != nil {
+		return err
+	}
+	var problems []error
+	for _, l := range found {
+		if err := l.remove(); err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		a.remarkf("removed %s", l.Path)
+		if dir := filepath.Dir(l.Path); filepath.Base(dir) == ".belay" || dir == settings.UserDir {
+			_ = os.Remove(dir) // fails if something of the user is left in it
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// remnants returns what Belay put on this machine for this user, and the stores that a program has open.
+func (a *app) remnants(settings *config.Loaded, below string) (all []remnant, open []string, err error) {
+	var l left
+	projects := []string{settings.Project}
+	if below != "" {
+		more, err := projectsBelow(a.at(below))
+		if err != nil {
+			return nil, nil, err
+		}
+		projects = append(projects, more...)
+	}
+	if config.IsDSN(settings.Store) {
+		l.keep("store", config.MaskDSN(settings.Store), "drop the database yourself")
+	} else {
+		l.store("store", settings.Store)
+	}
+	for _, home := range append(homes(projects), settings.Home()) {
+		l.home(home)
+	}
+	if settings.Memory.File != "" {
+		l.store("memory", settings.Memory.File)
+	}
+	for _, project := range projects {
+		l.dir("cache", assembly.CacheDir(project))
+	}
+	if dir := settings.UserDir; dir != "" {
+		l.dir("trust", filepath.Join(dir, "trust"))
+		l.dir("tokens", filepath.Join(dir, "tokens"))
+		l.file("spaces", filepath.Join(dir, "spaces.json"))
+	}
+	if place := warmhook.Place(); place != "" {
+		l.dir("sockets", place)
+	}
+	setups, err := setupsIn(projects)
+	if err != nil {
+		return nil, nil, err
+	}
+	return append(append(l.all, setups...), program()...), l.open, nil
+}
+
+// homes returns the directories .belay of projects.
+func homes(projects []string) []string {
+	var all []string
+	for _, project := range projects {
+		all = append(all, filepath.Join(project, ".belay"))
+	}
+	return all
+}
+
+// projectsBelow returns the directories below dir that contain a directory .belay. Directories that cannot be read are skipped.
+func projectsBelow(dir string) ([]string, error) {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return nil, usage("--below: %s is no directory", dir)
+	}
+	var found []string
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return nil //nolint:nilerr // what the user cannot read, Belay of the user did not write
+		case entry.IsDir() && entry.Name() == ".belay":
+			found = append(found, filepath.Dir(path))
+			return fs.SkipDir
+		}
+		return nil
+	})
+	return found, err
+}
+
+// setupsIn returns the configurations of other agents, of projects and of the user, that run "belay hook".
+func setupsIn(projects []string) ([]remnant, error) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return nil, fmt.Errorf("find the home directory: %w", err)
+	}
+	var all []remnant
+	for _, vendor := range dialect.Vendors() {
+		setup, err := guard.SetupOf(vendor)
+		if err != nil {
+			return nil, err
+		}
+		files := []string{filepath.Join(home, filepath.FromSlash(setup.User))}
+		for _, project := range projects {
+			files = append(files, filepath.Join(project, filepath.FromSlash(setup.Project)))
+		}
+		for _, file := range files {
+			text, err := readSetup(file)
+			if err != nil {
+				return nil, err
+			}
+			if has, _, err := setup.Installed(text); err != nil || len(has) == 0 {
+				continue // a file that cannot be understood has no entries that Belay wrote
+			}
+			all = append(all, remnant{Kind: "hook", Path: file, remove: func() error { return removeSetup(setup, file) }})
+		}
+	}
+	return all, nil
+}
+
+// removeSetup removes Belay's entries from a configuration, and nothing else.
+func removeSetup(setup guard.Setup, file string) error {
+	if actual, err := filepath.EvalSymlinks(file); err == nil {
+		file = actual
+	}
+	before, err := readSetup(file)
+	if err != nil {
+		return err
+	}
+	after, err := setup.Uninstall(before)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	switch {
+	case bytes.Equal(before, after):
+		return nil
+	case after == nil:
+		return os.Remove(file)
+	default:
+		return writeSetup(file, after)
+	}
+}
+
+// program returns this program and what the install script put beside it. A program below /usr belongs to a package. A program
+// without the manual page of the install script belongs to whoever built or copied it.
+func program() []remnant {
+	self, err := os.Executable()
+	if err != nil || filepath.Base(self) != "belay" || filepath.Base(filepath.Dir(self)) != "bin" {
+		return nil
+	}
+	prefix := filepath.Dir(filepath.Dir(self))
+	switch {
+	case prefix == "/usr":
+		return []remnant{{Kind: "program", Path: self, Remedy: "apt remove belay"}}
+	case strings.Contains(self, "/Cellar/"):
+		return []remnant{{Kind: "program", Path: self, Remedy: "brew uninstall belay"}}
+	}
+	share := filepath.Join(prefix, "share")
+	if _, err := os.Lstat(filepath.Join(share, "man", "man1", "belay.1")); err != nil {
+		return nil
+	}
+	files, _ := filepath.Glob(filepath.Join(share, "man", "man1", "belay-*.1")) // only a bad pattern is an error
+	files = append(files, filepath.Join(share, "man", "man1", "belay.1"), filepath.Join(share, "bash-completion", "completions", "belay"),
+		filepath.Join(share, "zsh", "site-functions", "_belay"), filepath.Join(share, "fish", "vendor_completions.d", "belay.fish"), self)
+	var all []remnant
+	for _, file := range files {
+		if _, err := os.Lstat(file); err == nil {
+			all = append(all, remnant{Kind: "program", Path: file, remove: func() error { return os.Remove(file) }})
+		}
+	}
+	return all
+}

@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/belay-run/belay/internal/assembly"
+)
+
+// endIt is what to do about a store that a program has open.
+const endIt = "a program has it open: end that program. If none runs, one was killed: run \"belay sessions\" in that project, or remove the directory NAME-holders beside the store"
+
+// notOurs is what to do about something that Belay may not have written.
+const notOurs = "Belay may not have written this: look at it, and remove it yourself"
+
+// left collects what Belay left on the machine. The paths can come from the settings of a cloned repository, so a path is
+// removed only if what is there is what Belay writes.
+type left struct {
+	all  []remnant
+	open []string // the stores that a program has open
+}
+
+func (l *left) add(r remnant) {
+	if !slices.ContainsFunc(l.all, func(other remnant) bool { return other.Path == r.Path }) {
+		l.all = append(l.all, r)
+	}
+}
+
+// file adds a file, if it is there and is no link.
+func (l *left) file(kind, path string) {
+	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
+		l.add(remnant{Kind: kind, Path: path, remove: func() error { return os.Remove(path) }})
+	}
+}
+
+// dir adds a directory whose name Belay chose, with all that is in it.
+func (l *left) dir(kind, path string) {
+	if info, err := os.Lstat(path); err == nil && info.IsDir() {
+		l.add(remnant{Kind: kind, Path: path, remove: func() error { return os.RemoveAll(path) }})
+	}
+}
+
+// keep adds something that a person must remove.
+func (l *left) keep(kind, path, remedy string) {
+	l.add(remnant{Kind: kind, Path: path, Remedy: remedy})
+}
+
+// store adds a store or a memory file and what is beside it. The file itself is last: if removing stops before it, the next
+// attempt finds the rest.
+func (l *left) store(kind, file string) {
+	info, err := os.Lstat(file)
+	gone := errors.Is(err, fs.ErrNotExist)
+	switch {
+	case gone && !ownHome(filepath.Dir(file)):
+		return
+	case gone:
+	case err != nil || !info.Mode().IsRegular():
+		l.keep(kind, file, notOurs)
+		return
+	}
+	if isOpen(file) {
+		l.keep(kind, file, endIt)
+		l.open = append(l.open, file)
+		return
+	}
+	if !gone && !isStore(file) {
+		l.keep(kind, file, notOurs)
+		return
+	}
+	for _, end := range []string{"-holders", "-live"} {
+		l.dir(kind, file+end)
+	}
+	for _, path := range append(assembly.StoreCopies(file), file+"-wal", file+"-shm", file+"-journal", file) {
+		l.file(kind, path)
+	}
+}
+
+// home adds what Belay keeps in the directory of a store.
+func (l *left) home(home string) {
+	names := []string{"spill", "snapshots", "transcripts", "channels"}
+	if !ownHome(home) {
+		for _, name := range append(names, "history", "hooks.log") {
+			if path := filepath.Join(home, name); exists(path) {
+				l.keep("store", path, notOurs)
+			}
+		}
+		return
+	}
+	l.store("store", filepath.Join(home, "belay.db"))
+	for _, name := range names {
+		l.dir("store", filepath.Join(home, name))
+	}
+	l.file("store", filepath.Join(home, "history"))
+	l.file("store", filepath.Join(home, "hooks.log"))
+	if ignore := filepath.Join(home, ".gitignore"); l.onlyIgnores(home) {
+		if text, err := os.ReadFile(ignore); err == nil && string(text) == assembly.KeptOut {
+			l.file("store", ignore)
+		}
+	}
+}
+
+// onlyIgnores reports whether a directory has nothing but what is removed and a .gitignore.
+func (l *left) onlyIgnores(home string) bool {
+	entries, err := os.ReadDir(home)
+	if err != nil {
+		return false
+	}
+	for _, e := range entries {
+		path := filepath.Join(home, e.Name())
+		if e.Name() != ".gitignore" && !slices.ContainsFunc(l.all, func(r remnant) bool { return r.Path == path && r.remove != nil }) {
+			return false
+		}
+	}
+	return true
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// ownHome reports whether a directory is one that Belay makes for its files: .belay, and not a link to another directory.
+func ownHome(dir string) bool {
+	info, err := os.Lstat(dir)
+	return err == nil && info.IsDir() && filepath.Base(dir) == ".belay"
+}
+
+// isStore reports whether a file is a database that Belay made: a store, or a memory file. SQLite keeps the mark of the program
+// that made a database at byte 68.
+func isStore(file string) bool {
+	f, err := os.Open(file)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	head := make([]byte, 72)
+	if _, err := io.ReadFull(f, head); err != nil || !bytes.HasPrefix(head, []byte("SQLite format 3\x00")) {
+		return false
+	}
+	mark := string(head[68:])
+	return mark == "blay" || mark == "bmem"
+}
+
+// isOpen reports whether a program has a store open: see package store/sqlite. A program that closes the store removes its file
+// from the directory.
+func isOpen(file string) bool {
+	entries, _ := os.ReadDir(file + "-holders") // nobody opened it, if the directory is missing
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != "opening" })
+}

@@ -1,0 +1,152 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/belay-run/belay/backtest"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/assembly"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/permit"
+)
+
+// Changes are the changes of a project's policy that a backtest tries. The zero value tries
+// the policy as its files are now.
+type Changes struct {
+	// Hooks is a directory that replaces .belay of the project. Defaults to none.
+	Hooks string
+	// Rules is the content of a file whose key permit has the rules and guards that replace
+	// those of the settings. RulesFile is its name, for errors. Defaults to none.
+	Rules     []byte
+	RulesFile string
+	// Mode is the mode of the floor. Defaults to that of the settings.
+	Mode string
+}
+
+// Backtest replays recorded sessions against the policy of the project, with changes.
+// Unless opts allows effects, the programs of hooks run in a sandbox where they change
+// nothing, and webhooks are not called.
+func (p *Project) Backtest(ctx context.Context, records backtest.Records, c *Changes, opts *backtest.Options) (report *backtest.Report, err error) {
+	settings, err := p.changed(c)
+	if err != nil {
+		return nil, err
+	}
+	o := p.From.Options
+	o.Place, o.Trial = c.Hooks, !opts.AllowEffects
+	from := assembly.New(&o)
+	v, err := OpenHooks(ctx, from, settings)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, v.Close(ctx)) }()
+	floor, err := from.NewFloor(ctx, settings, assembly.SpillDir(settings))
+	if err != nil {
+		return nil, err
+	}
+	try := *opts
+	canTry := from.CanTry(ctx, settings)
+	try.Effects = func(sub hook.Subscription) string {
+		why, kind := backtest.Effects(sub), sub.Options().Kind
+		if kind != hook.HandlerCommand && kind != hook.HandlerWorker {
+			return why
+		}
+		if !canTry {
+			return why + ", and there is no sandbox to try it in"
+		}
+		return ""
+	}
+	if err := v.trusted(c.Hooks, func(sub hook.Subscription) bool { return try.AllowEffects || try.Effects(sub) == "" }); err != nil {
+		return nil, err
+	}
+	common := &backtest.Policy{Hooks: v.Runtime.Subscriptions(), Grants: v.Places.Host.Grants, Floor: floor}
+	try.PolicyOf = func(_ context.Context, agent string) (*backtest.Policy, error) {
+		return v.policyOf(agent, common, floor), nil
+	}
+	return backtest.Run(ctx, records, common, &try)
+}
+
+// changed returns the settings of the project with the changes.
+func (p *Project) changed(c *Changes) (*config.Loaded, error) {
+	settings, err := p.Settings()
+	if err != nil {
+		return nil, err
+	}
+	if c.Mode != "" {
+		if _, err := permit.ModeOf(c.Mode); err != nil {
+			return nil, &assembly.Error{Err: err, Mistake: true}
+		}
+		if err := settings.Override("mode", "mode", c.Mode); err != nil {
+			return nil, &assembly.Error{Err: err, Mistake: true}
+		}
+	}
+	if c.Rules != nil {
+		if err := settings.ReplaceRules(c.RulesFile, c.Rules); err != nil {
+			return nil, &assembly.Error{Err: err, Mistake: true}
+		}
+	}
+	if c.Hooks == "" {
+		return settings, nil
+	}
+	if c.Hooks, err = filepath.Abs(c.Hooks); err != nil {
+		return nil, fmt.Errorf("hooks: %w", err)
+	}
+	if info, err := os.Stat(filepath.Join(c.Hooks, "hooks")); err != nil || !info.IsDir() {
+		return nil, &assembly.Error{Err: fmt.Errorf("%s has no directory hooks: give a directory in the form of .belay, with files in hooks/", c.Hooks), Mistake: true}
+	}
+	return settings, nil
+}
+
+// trusted returns an error if a directory has gates that would be asked, and that deny only
+// because the directory is not trusted. A backtest would report that everything is denied.
+func (v *Hooks) trusted(dir string, asked func(hook.Subscription) bool) error {
+	if dir == "" {
+		return nil
+	}
+	notes := v.Notes()
+	for _, sub := range v.Runtime.Subscriptions() {
+		n, noted := notes.Of(sub.Phase().Name(), sub.ID(), sub.Options().Origin)
+		place := v.Places.Of(sub.Options().Origin.File)
+		if noted && n.Closed && asked(sub) && place != nil && place.Dir == resolved(dir) {
+			return &assembly.Error{Err: fmt.Errorf("hook %s would deny every call: %s", sub.ID(), n.Reason), Mistake: true, Hint: "if you trust its programs: belay trust " + dir}
+		}
+	}
+	return nil
+}
+
+// resolved follows the links of a path.
+func resolved(dir string) string {
+	if direct, err := filepath.EvalSymlinks(dir); err == nil {
+		return direct
+	}
+	return dir
+}
+
+// policyOf returns the policy for the turns of an agent, or nil if it is the common one.
+func (v *Hooks) policyOf(agent string, common *backtest.Policy, floor *assembly.Floor) *backtest.Policy {
+	if agent == assembly.MainAgent {
+		return nil
+	}
+	d, err := assembly.FindAgent(v.Settings, agent)
+	if err != nil {
+		return nil // the agent is no longer declared, or was never
+	}
+	own := *common
+	own.Hooks = slices.Clone(common.Hooks)
+	place := v.Places.Of(d.Path)
+	for _, h := range v.OfAgents {
+		taken := slices.ContainsFunc(own.Hooks, func(sub hook.Subscription) bool {
+			return sub.ID() == h.Sub.ID() && sub.Phase().Name() == h.Sub.Phase().Name()
+		})
+		if h.Agent == agent && h.Place == place && !taken {
+			own.Hooks = append(own.Hooks, h.Sub)
+		}
+	}
+	authorizer := floor.InMode(d.Mode)
+	own.Floor = authorizer
+	return &own
+}

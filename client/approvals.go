@@ -26,3 +26,15 @@ func (c *Client) ReadApproval(ctx context.Context, approval string) (api.Approva
 func (c *Client) DecideApproval(ctx context.Context, in api.DecideApproval) (api.Approval, error) {
 	return call[api.Approval](ctx, c, "POST", "/v1/approvals/{approval}/decision", in)
 }
+
+// ListGrants returns one page of the approvals that cover more than one call.
+func (c *Client) ListGrants(ctx context.Context, in api.ListGrants) (api.GrantList, error) {
+	return call[api.GrantList](ctx, c, "GET", "/v1/grants", in)
+}
+
+// RevokeGrant takes back an approval that covers more than one call. The calls that it covers
+// need approval again. While a turn of the session runs, the error is belay.ErrHeld.
+func (c *Client) RevokeGrant(ctx context.Context, session, grant string) error {
+	_, err := call[struct{}](ctx, c, "DELETE", "/v1/sessions/{session}/grants/{grant}", api.RevokeGrant{Session: session, Grant: grant})
+	return err
+}

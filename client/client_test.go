@@ -132,6 +132,12 @@ var calls = map[string]func(context.Context, *client.Client) error{
 		_, err := c.DecideApproval(ctx, api.DecideApproval{Approval: "x", Hash: "x", Scope: "pattern", Pattern: "x", Reason: "x", Answer: new(string)})
 		return err
 	},
+	"listGrants": func(ctx context.Context, c *client.Client) error {
+		_, err := c.ListGrants(ctx, api.ListGrants{Session: "x", Limit: 1, After: "x"})
+		return err
+	},
+	"revokeGrant":  func(ctx context.Context, c *client.Client) error { return c.RevokeGrant(ctx, "x", "y") },
+	"withdrawTurn": func(ctx context.Context, c *client.Client) error { return c.WithdrawTurn(ctx, "x", "y") },
 	"listRuns": func(ctx context.Context, c *client.Client) error {
 		_, err := c.ListRuns(ctx, api.ListRuns{Session: "x", Turn: "x", Phase: "x", Subscription: "x", State: []string{"x", "y"}, Since: time.Now(), Until: time.Now(), All: true, Limit: 1})
 		return err
@@ -157,6 +163,14 @@ var calls = map[string]func(context.Context, *client.Client) error{
 	"listModels":  func(ctx context.Context, c *client.Client) error { _, err := c.ListModels(ctx); return err },
 	"readUsage": func(ctx context.Context, c *client.Client) error {
 		_, err := c.ReadUsage(ctx, api.ReadUsage{Label: map[string]string{"x": "y"}, Since: time.Now(), Until: time.Now(), By: "day"})
+		return err
+	},
+	"askAudit": func(ctx context.Context, c *client.Client) error {
+		_, err := c.AskAudit(ctx, api.AskAudit{Question: "x", Since: time.Now(), Session: "x", Label: map[string]string{"x": "y"}, By: "day", Limit: 1})
+		return err
+	},
+	"backtest": func(ctx context.Context, c *client.Client) error {
+		_, err := c.Backtest(ctx, api.Backtest{Mode: "x", Rules: "x", Since: time.Now(), Session: "x", Label: map[string]string{"x": "y"}, Limit: 1})
 		return err
 	},
 	"readSelf": func(ctx context.Context, c *client.Client) error { _, err := c.ReadSelf(ctx); return err },

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 
+	"github.com/belay-run/belay/backtest"
 	"github.com/belay-run/belay/serve/api"
 )
 
@@ -54,6 +55,17 @@ func (c *Client) ListModels(ctx context.Context) (api.Models, error) {
 // ReadUsage adds up tokens and cost of the sessions.
 func (c *Client) ReadUsage(ctx context.Context, in api.ReadUsage) (api.Usage, error) {
 	return call[api.Usage](ctx, c, "GET", "/v1/usage", in)
+}
+
+// AskAudit answers a question about all sessions, such as what was denied and by whom.
+func (c *Client) AskAudit(ctx context.Context, in api.AskAudit) (api.AuditReport, error) {
+	return call[api.AuditReport](ctx, c, "GET", "/v1/audit/{question}", in)
+}
+
+// Backtest tries the hooks and rules of the server's project, as their files are now, on
+// recorded sessions.
+func (c *Client) Backtest(ctx context.Context, in api.Backtest) (backtest.Report, error) {
+	return call[backtest.Report](ctx, c, "POST", "/v1/backtest", in)
 }
 
 // ReadSelf returns the name, the roles and the labels of the token.

@@ -28,6 +28,13 @@ func (c *Client) ListQueue(ctx context.Context, session string) (api.Queue, erro
 	return at[api.Queue](ctx, c, "GET", "/v1/sessions/", session, "/queue")
 }
 
+// WithdrawTurn removes a turn that has not begun from the queue. If it has begun, the error is
+// belay.ErrNotFound.
+func (c *Client) WithdrawTurn(ctx context.Context, session, turn string) error {
+	_, err := call[struct{}](ctx, c, "DELETE", "/v1/sessions/{session}/queue/{turn}", api.WithdrawTurn{Session: session, Turn: turn})
+	return err
+}
+
 // AbortTurn aborts the open turn of a session. If turn is not empty, it aborts only the turn
 // with this id. The turn may end after AbortTurn has returned.
 func (c *Client) AbortTurn(ctx context.Context, session, turn string) (api.Session, error) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -207,6 +208,24 @@ func TestAbortElsewhere(t *testing.T) {
 	close(w.model.gate)
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// The message /compact summarizes the conversation.
+//
+// SPEC V-02
+func TestCompact(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil, nil)
+	id := w.newSession()
+	w.turn("admin", id, "hello")
+	if r := w.turn("admin", id, "/compact").Result; r.Reason != belay.EndTurn || r.Text != "The conversation was summarized." {
+		t.Errorf("the turn ends with %+v", r)
+	}
+	var page struct{ Messages []*belay.Message }
+	w.call("admin", "GET", "/v1/sessions/"+id+"/messages", nil, &page)
+	if !slices.ContainsFunc(page.Messages, func(m *belay.Message) bool { return m.IsCompaction }) {
+		t.Error("the session has no summary")
 	}
 }
 

@@ -155,6 +155,9 @@ func (s *Server) decision(ctx context.Context, q *request, a *belay.Approval, in
 	case in.Scope == "pattern":
 		d.Scope = belay.ApprovalScope{Kind: belay.ScopePattern, Pattern: in.Pattern}
 	}
+	if d.Scope.Kind != belay.ScopeOnce && in.Allow && a.Tool == toolbox.PlanTool {
+		return d, invalid("/scope", "an approval of a plan is for this plan only: use the scope once")
+	}
 	if d.Scope.Kind == belay.ScopePattern && in.Allow {
 		if err := s.project.CheckScope(ctx, s.store, a, in.Pattern); err != nil {
 			return d, invalid("/pattern", "%v", err)

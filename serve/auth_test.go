@@ -55,7 +55,11 @@ func TestRolesAndTenants(t *testing.T) {
 	w.secret["unknown"] = "belay_unknown"
 	var s session
 	w.call("admin", "POST", "/v1/sessions", map[string]any{"labels": map[string]string{"tenant": "a"}}, &s)
-	approval := w.turn("admin", s.ID, needsApproval).Result.Approvals[0]
+	parked := w.turn("admin", s.ID, needsApproval).Result
+	if len(parked.Approvals) != 1 {
+		t.Fatalf("the turn ends with %+v, want one approval", parked)
+	}
+	approval := parked.Approvals[0]
 	var runs struct{ Runs []struct{ ID string } }
 	w.call("admin", "GET", "/v1/runs?all=true&session="+s.ID, nil, &runs)
 	if len(runs.Runs) == 0 {
@@ -76,7 +80,7 @@ func TestRolesAndTenants(t *testing.T) {
 				t.Errorf("%s with the role %s: %+v, want 403: it needs %s", op.ID, role, p, op.Role)
 			}
 		}
-		if !strings.Contains(op.Path, "{") && !op.Unlimited {
+		if !strings.Contains(op.Path, "{") && !op.Unlimited || op.ID == "askAudit" { // an audit has no owner: it lists what the token may see
 			continue
 		}
 		body := map[string]any(nil)

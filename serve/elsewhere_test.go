@@ -72,3 +72,31 @@ func TestWorkerElsewhere(t *testing.T) {
 		return s.State == string(belay.EndAborted)
 	})
 }
+
+// A server without workers leaves its turns to the workers of other processes: a turn waits in
+// the queue until a worker comes, and the worker's model answers.
+//
+// SPEC V-01
+func TestTurnsAreLeftToWorkers(t *testing.T) {
+	t.Parallel()
+	user := t.TempDir()
+	own := &model{asked: make(chan string, 1), gate: make(chan struct{})}
+	close(own.gate)
+	w := newWorld(t, nil, func(h *host.Options, s *serve.Options) { h.UserDir, h.Model, s.Workers = user, own, 0 })
+	w.model.asked = make(chan string, 1)
+	close(w.model.gate)
+	id := w.newSession()
+	w.call("admin", "POST", "/v1/sessions/"+id+"/turns", map[string]any{"text": "block"}, nil)
+	if ids := w.queueOf(id); len(ids) != 1 {
+		t.Fatalf("without a worker the queue has %q, want the turn", ids)
+	}
+	w.workElsewhere(user)
+	eventually(t, "the turn ends", func() bool {
+		var s session
+		w.call("admin", "GET", "/v1/sessions/"+id, nil, &s)
+		return s.State == "done"
+	})
+	if len(own.asked) > 0 || len(w.model.asked) != 1 {
+		t.Errorf("the server's model was asked %d times and the worker's %d times, want only the worker's", len(own.asked), len(w.model.asked))
+	}
+}

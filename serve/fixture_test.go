@@ -226,6 +226,9 @@ type reply struct {
 func (r *reply) problem(t *testing.T) serve.Problem {
 	t.Helper()
 	var p serve.Problem
+	if r.status == http.StatusUnauthorized && r.header.Get("WWW-Authenticate") == "" {
+		t.Error("a response with the status 401 has no header WWW-Authenticate")
+	}
 	if r.openAI {
 		var e openAIError
 		if err := json.Unmarshal(r.body, &e); err != nil || e.Error == nil || e.Error.Message == "" {
@@ -459,14 +462,14 @@ func follow(ctx context.Context, url, secret, last string, f func(event) error) 
 	}
 }
 
-// everything reads the stored events of a session from a position, until the end of its last
-// turn.
-func (w *world) everything(as, session, after string) []string {
+// everything reads the stored events of a session after the one with the id last, until the end of
+// its last turn. The header Last-Event-ID wins over the address.
+func (w *world) everything(as, session, last string) []string {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var all []string
-	err := w.follow(ctx, as, "/v1/sessions/"+session+"/events?after="+after, "", func(e event) error {
+	err := w.follow(ctx, as, "/v1/sessions/"+session+"/events?after=0", last, func(e event) error {
 		if key := e.stored(); key != "" {
 			all = append(all, key)
 		}

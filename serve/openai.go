@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -234,18 +235,24 @@ func (s *Server) waitsFor(ctx context.Context, session string) (text string, ids
 }
 
 // openAIStart stores the message of a request in its session, or in a new one. begin returns the
-// session, or "". It is not called for a request that was repeated.
-func (s *Server) openAIStart(ctx context.Context, q *request, in any, agent, text string, begin func() (session string, err error)) (startedTurn, error) {
+// session, or "". It is not called for a request that was repeated. It is called again, with
+// branch, if another turn already follows the message request.follows.
+func (s *Server) openAIStart(ctx context.Context, q *request, in any, agent, text string, begin func(branch bool) (session string, err error)) (startedTurn, error) {
 	first, err := s.repeated(ctx, q, in)
 	if err != nil {
 		return startedTurn{}, err
 	}
 	if first == nil {
-		session, err := begin()
+		session, err := begin(false)
 		if err != nil {
 			return startedTurn{}, err
 		}
 		started, err := s.startIn(ctx, q, session, agent, "/model", text)
+		if q.follows > 0 && errors.Is(err, belay.ErrConflict) {
+			if session, err = begin(true); err == nil {
+				started, err = s.startIn(ctx, q, session, agent, "/model", text)
+			}
+		}
 		if err != nil {
 			return startedTurn{}, err
 		}
@@ -379,6 +386,9 @@ func (s *Server) finish(ctx context.Context, p *speech, session string, r *api.T
 			return err
 		}
 		r.Approvals = ids
+		if r.Queued {
+			what = strings.TrimSpace("An earlier turn of the session is parked. The new message is in the queue, and its turn begins when the earlier one has ended.\n\n" + what)
+		}
 		p.end(what)
 	}
 	return nil

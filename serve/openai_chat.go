@@ -141,7 +141,7 @@ func chatCompletion(ctx context.Context, s *Server, q *request, in *chatIn) (*ch
 		return nil, err
 	}
 	defer done()
-	turn, err := s.openAIStart(ctx, q, in, in.Model, text, func() (string, error) {
+	turn, err := s.openAIStart(ctx, q, in, in.Model, text, func(bool) (string, error) {
 		if session == "" {
 			return "", nil
 		}

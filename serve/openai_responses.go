@@ -273,9 +273,9 @@ func createResponse(ctx context.Context, s *Server, q *request, in *responseIn) 
 		return nil, err
 	}
 	defer done()
-	turn, err := s.openAIStart(ctx, q, in, in.Model, text, func() (string, error) {
+	turn, err := s.openAIStart(ctx, q, in, in.Model, text, func(branch bool) (string, error) {
 		if in.Previous != "" {
-			if session, err = s.afterResponse(ctx, q, in.Previous); err != nil {
+			if session, err = s.afterResponse(ctx, q, in.Previous, branch); err != nil {
 				return "", err
 			}
 		}
@@ -376,8 +376,8 @@ func (s *Server) findTurn(ctx context.Context, q *request, field, text string) (
 }
 
 // afterResponse returns the session in which the conversation continues after a response. If
-// the session has gone on since, a fork of it continues.
-func (s *Server) afterResponse(ctx context.Context, q *request, text string) (string, error) {
+// the session has gone on since, or with branch, a fork of it continues.
+func (s *Server) afterResponse(ctx context.Context, q *request, text string, branch bool) (string, error) {
 	const field = "/previous_response_id"
 	_, f, err := s.findTurn(ctx, q, field, text)
 	if err != nil {
@@ -390,9 +390,11 @@ func (s *Server) afterResponse(ctx context.Context, q *request, text string) (st
 	if open != nil && open.ID == f.turn && !open.Parked {
 		return "", problem(http.StatusConflict, codes.SessionHeld, "the response %s is still running: continue when it has ended", text)
 	}
-	if !f.later {
+	if !f.later && !branch {
+		q.follows = f.info.Last // of two requests that continue this response, one gets a fork
 		return f.info.ID, nil
 	}
+	q.follows = 0
 	forked, err := forkSession(ctx, s, q, &api.ForkSession{Session: f.info.ID, At: f.last})
 	return forked.ID, err
 }
@@ -423,7 +425,7 @@ func readResponse(ctx context.Context, s *Server, q *request, in *readResponseIn
 		out.Status = "queued"
 		return out, nil
 	case f.turn == "": // a hook blocked its message
-		f.result.Reason, f.result.Why = belay.EndBlocked, "the turn ended before its message was stored"
+		f.result.Reason, f.result.Why = belay.EndBlocked, neverBegun
 	case state.Turn != nil && state.Turn.ID == f.turn && state.Turn.Parked:
 		if what, _, err := s.waitsFor(ctx, f.info.ID); err != nil || what == "" { // decided: a worker will continue it
 			return out, err

@@ -57,6 +57,8 @@ type request struct {
 	w     http.ResponseWriter
 	r     *http.Request
 	key   belay.SubmitKey // of a request that starts a turn: see repeated
+	// follows is the message that a turn must follow directly: see belay.QueuedTurn.
+	follows int64
 }
 
 // action makes an operation from a function. The fields of In come from the request. The tag

@@ -72,6 +72,9 @@ func (p *Problem) send(w http.ResponseWriter) {
 	if p.retry > 0 {
 		w.Header().Set("Retry-After", fmt.Sprint(p.retry))
 	}
+	if p.Status == http.StatusUnauthorized { // RFC 9110 requires it
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
 	if _, ok := w.(openAIWriter); ok {
 		p.sendOpenAI(w)
 		return

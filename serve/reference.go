@@ -3,9 +3,10 @@ package serve
 import (
 	"bytes"
 	"fmt"
-	"html/template"
+	"html"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -176,40 +177,76 @@ func spaced(text string) string {
 	return " " + text
 }
 
-// page is the reference as HTML. It has no script and loads only its own style.
-var page = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("page").Parse(`<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Belay API</title><link rel="stylesheet" href="/v1/docs.css"></head>
-<body><h1>Belay API</h1>
-<p>Every request needs a token: <code>Authorization: Bearer TOKEN</code>. The same as OpenAPI 3.1: <a href="/v1/openapi.json">/v1/openapi.json</a>.</p>
-<nav>{{range .Groups}}<section><b>{{.Name}}</b><ul>{{range .Operations}}<li><a href="#{{.ID}}"><code>{{.Method}} {{.Path}}</code></a></li>{{end}}</ul></section>{{end}}</nav>
-{{range .Groups}}<h2>{{.Name}}</h2>{{range .Operations}}
-<article id="{{.ID}}"><h3><code>{{.Method}} {{.Path}}</code></h3><p>{{.Summary}}. Role: <code>{{.Role}}</code>. Status: {{.Status}}. {{.Note}}</p>
-{{if .Fields}}<table><tr><th>request</th><th>in</th><th>type</th><th></th></tr>{{range .Fields}}<tr><td><code>{{.Name}}</code></td><td>{{.In}}</td><td>{{.Type}}</td><td>{{.Text}}</td></tr>{{end}}</table>{{end}}
-{{if .Events}}<p>Server-sent events: {{.Events}}.</p>{{end}}
-{{if .Out}}<table><tr><th>response</th><th>type</th><th></th></tr>{{range .Out}}<tr><td><code>{{.Name}}</code></td><td>{{.Type}}</td><td>{{.Text}}</td></tr>{{end}}</table>{{end}}
-</article>{{end}}{{end}}
-<h2>Problems</h2><p>Errors are problem documents (RFC 9457).</p>
-<table><tr><th>code</th><th>meaning</th><th>what to do</th></tr>{{range .Codes}}<tr id="{{.Code}}"><td><code>{{.Code}}</code></td><td>{{.Meaning}}</td><td>{{.Remedy}}</td></tr>{{end}}</table>
-</body></html>
-`))
-})
-
-// referencePage makes the page once.
+// referencePage makes the reference as HTML once. The page has no script and loads only its own style.
 var referencePage = sync.OnceValue(func() []byte {
 	groups, err := references()
-	var b bytes.Buffer
-	if err == nil {
-		err = page().Execute(&b, struct {
-			Groups []refGroup
-			Codes  []codes.Info
-		}{groups, codes.All()})
-	}
 	if err != nil { // a test finds it
 		return []byte(http.StatusText(http.StatusInternalServerError))
 	}
-	return b.Bytes()
+	return htmlReference(groups, codes.All())
 })
+
+// htmlReference writes the page. It does not use html/template: a program that executes templates keeps every exported method of
+// every type, because the linker cannot know which ones a template calls. That made the command larger by several megabytes.
+func htmlReference(groups []refGroup, all []codes.Info) []byte {
+	var b bytes.Buffer
+	put := func(format string, texts ...string) {
+		escaped := make([]any, len(texts))
+		for i, text := range texts {
+			escaped[i] = html.EscapeString(text)
+		}
+		fmt.Fprintf(&b, format, escaped...)
+	}
+	put(`<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Belay API</title><link rel="stylesheet" href="/v1/docs.css"></head>
+<body><h1>Belay API</h1>
+<p>Every request needs a token: <code>Authorization: Bearer TOKEN</code>. The same as OpenAPI 3.1: <a href="/v1/openapi.json">/v1/openapi.json</a>.</p>
+<nav>`)
+	for _, g := range groups {
+		put("<section><b>%s</b><ul>", g.Name)
+		for i := range g.Operations {
+			op := &g.Operations[i]
+			put(`<li><a href="#%s"><code>%s %s</code></a></li>`, op.ID, op.Method, op.Path)
+		}
+		put("</ul></section>")
+	}
+	put("</nav>\n")
+	for _, g := range groups {
+		put("<h2>%s</h2>\n", g.Name)
+		for i := range g.Operations {
+			g.Operations[i].html(put)
+		}
+	}
+	put("<h2>Problems</h2><p>Errors are problem documents (RFC 9457).</p>\n<table><tr><th>code</th><th>meaning</th><th>what to do</th></tr>")
+	for _, c := range all {
+		put(`<tr id="%s"><td><code>%s</code></td><td>%s</td><td>%s</td></tr>`, string(c.Code), string(c.Code), c.Meaning, c.Remedy)
+	}
+	put("</table>\n</body></html>\n")
+	return b.Bytes()
+}
+
+// html writes one operation.
+func (op *refOperation) html(put func(format string, texts ...string)) {
+	put(`<article id="%s"><h3><code>%s %s</code></h3><p>%s. Role: <code>%s</code>. Status: %s. %s</p>`+"\n", op.ID, op.Method, op.Path, op.Summary, op.Role, strconv.Itoa(op.Status), op.Note)
+	if len(op.Fields) > 0 {
+		put("<table><tr><th>request</th><th>in</th><th>type</th><th></th></tr>")
+		for _, f := range op.Fields {
+			put("<tr><td><code>%s</code></td><td>%s</td><td>%s</td><td>%s</td></tr>", f.Name, f.In, f.Type, f.Text)
+		}
+		put("</table>\n")
+	}
+	if op.Events != "" {
+		put("<p>Server-sent events: %s.</p>\n", op.Events)
+	}
+	if len(op.Out) > 0 {
+		put("<table><tr><th>response</th><th>type</th><th></th></tr>")
+		for _, f := range op.Out {
+			put("<tr><td><code>%s</code></td><td>%s</td><td>%s</td></tr>", f.Name, f.Type, f.Text)
+		}
+		put("</table>\n")
+	}
+	put("</article>\n")
+}
 
 func referenceStyle() []byte {
 	return []byte(`body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222;background:#fff}

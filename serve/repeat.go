@@ -96,6 +96,7 @@ func (s *Server) submitted(ctx context.Context, q *request, first *belay.Submitt
 func (s *Server) submit(ctx context.Context, q *request, turn belay.QueuedTurn, after string) (*startedTurn, error) {
 	turn.Key = q.key
 	turn.Key.After = after
+	turn.Follows = q.follows
 	err := s.store.Submit(ctx, turn)
 	if first, ok := errors.AsType[*belay.SubmittedError](err); ok {
 		return s.submitted(ctx, q, first)

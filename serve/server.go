@@ -59,6 +59,16 @@ type Options struct {
 	// Ping is the time between two comments in an idle event stream, which keep the connection
 	// open. Defaults to 15 seconds.
 	Ping time.Duration
+	// Metrics answers GET /metrics, for tokens with the role read and without labels: the
+	// metrics are about all sessions. Defaults to none: there is no such address.
+	Metrics http.Handler
+	// Lag is called for each event of a running turn that a stream could take for its client,
+	// with the time since the event. It must not block. Defaults to none.
+	Lag func(time.Duration)
+	// TraceURL is the address of the page that shows a trace in your trace viewer, such as
+	// "https://jaeger.example/trace/{trace}". With it, the console links each turn to its
+	// trace. Defaults to none.
+	TraceURL string
 	// MCPOnly leaves out everything but /mcp, /healthz and /readyz. Defaults to false.
 	MCPOnly bool
 	// Logger gets errors that are not the fault of a client. By default they are discarded.
@@ -78,8 +88,10 @@ type Server struct {
 	usages  *usages
 	mcp     *mcpSessions
 
-	audiences audiences
-	timeouts  timeouts
+	audiences   audiences
+	timeouts    timeouts
+	backtesting chan struct{} // holds a value while a backtest runs
+	auditing    chan struct{} // holds a value for each question of an audit that is being answered
 
 	draining context.Context //nolint:containedctx // it ends when the server stops
 	drain    context.CancelFunc
@@ -95,7 +107,7 @@ func New(h *host.Host, opts *Options) (*Server, error) {
 	if !ok {
 		return nil, fmt.Errorf("new server: a store of type %T has no queue of turns: use store/sqlite or store/postgres", h.Store())
 	}
-	s := &Server{opts: *opts, host: h, store: store, project: h.Project(), failed: newFailedLogins(), timeouts: defaultTimeouts}
+	s := &Server{opts: *opts, host: h, store: store, project: h.Project(), failed: newFailedLogins(), timeouts: defaultTimeouts, backtesting: make(chan struct{}, 1), auditing: make(chan struct{}, 2)}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	s.opts.MaxBody = cmp.Or(s.opts.MaxBody, 1<<20)
 	s.opts.Connections = cmp.Or(s.opts.Connections, 4096)
@@ -148,6 +160,9 @@ func (s *Server) Handler() http.Handler {
 		mux.HandleFunc("/", missing)
 		return s.guard(mux)
 	}
+	if s.opts.Metrics != nil {
+		handle("GET", "/metrics", s.metrics)
+	}
 	handle("GET", "/v1/openapi.json", static("application/json", openAPI))
 	handle("GET", "/v1/docs", static("text/html; charset=utf-8", referencePage))
 	handle("GET", "/v1/docs.css", static("text/css; charset=utf-8", referenceStyle))
@@ -186,7 +201,7 @@ func (s *Server) console(api http.Handler) (*console.Console, error) {
 	if err != nil {
 		return nil, err
 	}
-	return console.New(api, &console.Options{Key: key, Draining: s.draining, Logger: s.log})
+	return console.New(api, &console.Options{Key: key, Draining: s.draining, Logger: s.log, TraceURL: s.opts.TraceURL})
 }
 
 // isClean reports whether the mux takes a path as it is. It redirects all other paths, with a
@@ -197,6 +212,17 @@ func isClean(escaped string) bool {
 		clean += "/"
 	}
 	return strings.HasPrefix(escaped, "/") && clean == escaped
+}
+
+// refusal returns why a token may not use an operation, or nil.
+func (s *Server) refusal(op *operation, token *Token, r *http.Request) *Problem {
+	if !token.may(op.role) {
+		return problem(http.StatusForbidden, codeForbidden, "the token %q lacks the role %s", token.Name, op.role)
+	}
+	if op.unlimited && len(token.Labels) > 0 {
+		return notFound("resource", r.URL.Path)
+	}
+	return nil
 }
 
 // serve runs one operation.
@@ -220,12 +246,8 @@ func (s *Server) serve(op *operation, w http.ResponseWriter, r *http.Request) {
 		p.send(w)
 		return
 	}
-	if !token.may(op.role) {
-		problem(http.StatusForbidden, codeForbidden, "the token %q lacks the role %s", token.Name, op.role).send(w)
-		return
-	}
-	if op.unlimited && len(token.Labels) > 0 {
-		notFound("resource", r.URL.Path).send(w)
+	if p := s.refusal(op, token, r); p != nil {
+		p.send(w)
 		return
 	}
 	limit := s.opts.MaxBody

@@ -242,9 +242,19 @@ func (w *weather) must(method, path string, body, into any) {
 	})
 }
 
+// mostQueued is how many turns of a session wait at once, so that the storm also ends on a machine
+// that is slow.
+const mostQueued = 10
+
 // send submits turns to a session until ctx ends. Some of them need an approval.
 func (w *weather) send(ctx context.Context, session string) {
 	for n := 0; ctx.Err() == nil; n++ {
+		for ctx.Err() == nil && w.queued(session) >= mostQueued {
+			select {
+			case <-time.After(100 * time.Millisecond):
+			case <-ctx.Done():
+			}
+		}
 		text := fmt.Sprintf("task %s-%d", session, n)
 		if n%3 == 2 {
 			text += "\ncall write {\"path\": \"" + session + ".md\", \"content\": \"x\"}"
@@ -316,17 +326,41 @@ func (w *weather) follow(ctx context.Context, r *receiver) {
 	}
 }
 
-// settle waits until all turns have ended.
+// settle waits until all turns have ended. It fails if a session makes no progress: how many
+// turns a machine runs in a second is not the question.
 func (w *weather) settle() {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
 	for id := range w.sent {
-		eventually(w.t, "all turns of "+id+" have ended", func() bool {
-			var s struct{ State string }
-			var q struct{ Turns []any }
+		seen, since := "", time.Now()
+		for ; ; <-tick.C {
+			var s struct {
+				State string
+				Turns int
+				Last  int64 `json:"messages"`
+			}
 			w.must("GET", "/v1/sessions/"+id, nil, &s)
-			w.must("GET", "/v1/sessions/"+id+"/queue", nil, &q)
-			return s.State == "done" && len(q.Turns) == 0
-		})
+			queued := w.queued(id)
+			if s.State == "done" && queued == 0 { // no server is killed any more, so both are known
+				break
+			}
+			if now := fmt.Sprint(s, queued); now != seen {
+				seen, since = now, time.Now()
+			}
+			if time.Since(since) > patience {
+				w.t.Fatalf("the session %s makes no progress: it is %+v, and %d turns wait", id, s, queued)
+			}
+		}
 	}
+}
+
+// queued returns how many turns of a session have not begun, or -1 if no server answers.
+func (w *weather) queued(session string) int {
+	var q struct{ Turns []any }
+	if w.do(w.parts[rand.IntN(2)].addr, "GET", "/v1/sessions/"+session+"/queue", nil, &q) != http.StatusOK {
+		return -1
+	}
+	return len(q.Turns)
 }
 
 // check compares what was sent, stored and received.

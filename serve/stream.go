@@ -320,6 +320,9 @@ func sessionEvents(ctx context.Context, s *Server, q *request, in *sessionEvents
 			if !send(audience.frame(&e, q.token)) {
 				return nil
 			}
+			if s.opts.Lag != nil && e.Seq > 0 { // events from the store have no number
+				s.opts.Lag(time.Since(e.Time))
+			}
 		}
 		return nil
 	})
@@ -332,7 +335,7 @@ func sessionEventKinds() []string {
 		belay.EventTurnStart, belay.EventTextDelta, belay.EventThinkingDelta, belay.EventModelResponse, belay.EventToolUse, belay.EventToolProgress, belay.EventToolUseResult,
 		belay.EventTokenConsumption, belay.EventCompactionStart, belay.EventCompactionEnd, belay.EventHookInvoked, belay.EventSkillInvoked, belay.EventSubagentInvoked,
 		belay.EventSubagentCompleted, belay.EventApprovalRequested, belay.EventApprovalDecided, belay.EventHookRun, belay.EventHookOutput, belay.EventHookFailed,
-		belay.EventTurnContinued, belay.EventError, belay.EventTurnEnd,
+		belay.EventTurnContinued, belay.EventSteered, belay.EventError, belay.EventTurnEnd,
 	} {
 		all = append(all, string(kind))
 	}

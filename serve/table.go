@@ -22,6 +22,7 @@ func operations() []operation {
 
 		action(operation{id: "startTurn", method: "POST", path: "/v1/sessions/{session}/turns", tag: "turns", role: RoleRun, files: true, status: http.StatusAccepted, summary: "Start a turn: send a message to the agent"}, startTurn),
 		action(operation{id: "listQueue", method: "GET", path: "/v1/sessions/{session}/queue", tag: "turns", role: RoleRead, summary: "List the turns of a session that have not begun"}, listQueue),
+		action(operation{id: "withdrawTurn", method: "DELETE", path: "/v1/sessions/{session}/queue/{turn}", tag: "turns", role: RoleRun, status: http.StatusNoContent, summary: "Remove a turn that has not begun from the queue"}, withdrawTurn),
 		action(operation{id: "abortTurn", method: "POST", path: "/v1/sessions/{session}/abort", tag: "turns", role: RoleRun, status: http.StatusAccepted, summary: "Abort the open turn of a session"}, abortTurn),
 		action(operation{id: "resumeTurn", method: "POST", path: "/v1/sessions/{session}/resume", tag: "turns", role: RoleRun, status: http.StatusAccepted, summary: "Resume a turn that is parked or was interrupted"}, resumeTurn),
 		action(operation{id: "listTurns", method: "GET", path: "/v1/sessions/{session}/turns", tag: "turns", role: RoleRead, summary: "List the turns of a session, the newest first"}, listTurns),
@@ -35,6 +36,8 @@ func operations() []operation {
 		action(operation{id: "countApprovals", method: "GET", path: "/v1/approval-count", tag: "approvals", role: RoleRead, summary: "Count the approvals and questions that wait"}, countApprovals),
 		action(operation{id: "readApproval", method: "GET", path: "/v1/approvals/{approval}", tag: "approvals", role: RoleRead, summary: "Read an approval, with its call and what the call would do"}, describedApproval),
 		action(operation{id: "decideApproval", method: "POST", path: "/v1/approvals/{approval}/decision", tag: "approvals", role: RoleApprove, summary: "Approve or deny a call, or answer a question"}, decideApproval),
+		action(operation{id: "listGrants", method: "GET", path: "/v1/grants", tag: "approvals", role: RoleRead, summary: "List the approvals that cover more than one call"}, listGrants),
+		action(operation{id: "revokeGrant", method: "DELETE", path: "/v1/sessions/{session}/grants/{grant}", tag: "approvals", role: RoleApprove, status: http.StatusNoContent, summary: "Take back an approval that covers more than one call"}, revokeGrant),
 
 		action(operation{id: "listRuns", method: "GET", path: "/v1/runs", tag: "runs", role: RoleRead, summary: "List the records of hook runs, the newest first"}, listRuns),
 		stream(operation{id: "runEvents", method: "GET", path: "/v1/runs/events", tag: "runs", role: RoleRead, summary: "Follow the records of hook runs"}, []string{api.EventPosition, "run"}, runEvents),
@@ -55,6 +58,8 @@ func operations() []operation {
 		action(operation{id: "listAgents", method: "GET", path: "/v1/agents", tag: "project", role: RoleRead, summary: "List the declared agents"}, listAgents),
 		action(operation{id: "listModels", method: "GET", path: "/v1/models", tag: "project", role: RoleRead, summary: "List providers and models, and the agents as OpenAI lists models"}, listModels),
 		action(operation{id: "readUsage", method: "GET", path: "/v1/usage", tag: "usage", role: RoleRead, summary: "Add up tokens and cost of the sessions"}, readUsage),
+		action(operation{id: "askAudit", method: "GET", path: "/v1/audit/{question}", tag: "audit", role: RoleRead, summary: "Answer a question about all sessions: what was denied, which hooks are slow or fail, who approved, what was used"}, askAudit),
+		action(operation{id: "backtest", method: "POST", path: "/v1/backtest", tag: "audit", role: RoleRun, unlimited: true, summary: "Try the hooks and rules, as their files are now, on recorded sessions, and list what would differ"}, runBacktest),
 		action(operation{id: "readSelf", method: "GET", path: "/v1/self", tag: "usage", role: RoleRead, summary: "Show the name, the roles and the labels of the token"}, readSelf),
 	}
 }

@@ -49,6 +49,8 @@ type Advice struct {
 	Pattern string `json:"pattern,omitempty"`
 	// Why is one sentence: who asks for approval, and why.
 	Why string `json:"why" jsonschema:"one sentence: who asks for approval, and why"`
+	// Cause is the reason in a few words, for a screen that already shows the call.
+	Cause string `json:"cause,omitempty" jsonschema:"why approval is needed, in a few words"`
 	// Findings are the things that the call does, as far as the floor can determine.
 	Findings []Finding `json:"findings,omitempty" jsonschema:"the things that the call does, as far as the floor can determine"`
 	// Preview is what a write or an edit would change now.
@@ -72,6 +74,8 @@ type Finding struct {
 	Line int `json:"line,omitempty" jsonschema:"the line of the command, counted from 1"`
 	// Protection is the id of the protection that applies, or empty.
 	Protection string `json:"protection,omitempty"`
+	// Asks says that the approval is needed because of this finding.
+	Asks bool `json:"asks,omitempty" jsonschema:"the approval is needed because of this finding"`
 }
 
 // Preview is what a call would change in a file.
@@ -130,4 +134,30 @@ type DecideApproval struct {
 	Pattern  string  `json:"pattern,omitempty" jsonschema:"the pattern for the scope pattern, such as shell(git push *)"`
 	Reason   string  `json:"reason,omitempty" jsonschema:"the reason, for the model"`
 	Answer   *string `json:"answer,omitempty" jsonschema:"the answer to a question of the model"`
+}
+
+// Grant is an approval that covers more than one call, with its session. Its id is the id of the
+// approval.
+type Grant struct {
+	Session string `json:"session"`
+	belay.Grant
+}
+
+// ListGrants is the input of listGrants.
+type ListGrants struct {
+	Session string `json:"session,omitempty" in:"query" jsonschema:"only grants of this session"`
+	Limit   int    `json:"limit" in:"query" minimum:"1" maximum:"500" default:"50" jsonschema:"the maximum number of grants; the last session of a page is complete, so there can be a few more"`
+	After   string `json:"after,omitempty" in:"query" jsonschema:"the field next of the previous page"`
+}
+
+// GrantList is a page of grants.
+type GrantList struct {
+	Grants []Grant `json:"grants"`
+	Next   string  `json:"next,omitempty" jsonschema:"pass it as after to get the next page; empty on the last page. A page can be short, or empty, and have a next one: a request looks at about 2,000 sessions"`
+}
+
+// RevokeGrant is the input of revokeGrant.
+type RevokeGrant struct {
+	Session string `json:"session" in:"path" required:"true" jsonschema:"the id of the session"`
+	Grant   string `json:"grant" in:"path" required:"true" maxLength:"128" jsonschema:"the id of the grant, which is the id of its approval"`
 }

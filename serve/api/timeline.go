@@ -33,6 +33,9 @@ type Turn struct {
 	Calls  int         `json:"calls"`
 	Failed int         `json:"failed,omitempty" jsonschema:"how many calls failed or were denied"`
 	Usage  belay.Usage `json:"usage" jsonschema:"of the responses; without subagents"`
+	// Trace is the id of the trace of the turn, if the agent is traced. It is empty for the
+	// turns of subagents, which belong to the trace of the turn that called them.
+	Trace string `json:"trace,omitempty" jsonschema:"the id of the turn's trace in OpenTelemetry, if the agent is traced; absent for turns of subagents"`
 }
 
 // TurnList is a page of turns, the newest first.

@@ -47,7 +47,7 @@ type StartedTurn struct {
 
 // TurnResult is the result of a turn that has ended or is parked.
 type TurnResult struct {
-	Turn   string          `json:"turn"`
+	Turn   string          `json:"turn" jsonschema:"the id of the turn; empty if it has not begun"`
 	Reason belay.EndReason `json:"reason" jsonschema:"why the turn ended; empty if a later turn has already begun"`
 	Text   string          `json:"text" jsonschema:"the last text of the model"`
 	Steps  int             `json:"steps,omitempty"`
@@ -55,7 +55,10 @@ type TurnResult struct {
 	By     string          `json:"by,omitempty" jsonschema:"who blocked the turn"`
 	Why    string          `json:"why,omitempty" jsonschema:"what went wrong"`
 	// Approvals are the ids of the approvals that a parked turn waits for.
-	Approvals []string `json:"approvals,omitempty"`
+	Approvals []string `json:"approvals,omitempty" jsonschema:"the approvals that a parked turn waits for"`
+	// Queued says that the turn has not begun, because an earlier turn of the session is parked.
+	// Reason and Approvals are about the earlier turn.
+	Queued bool `json:"queued,omitempty" jsonschema:"the turn has not begun, because an earlier turn of the session is parked: reason and approvals are about the earlier turn"`
 }
 
 // QueuedTurn is a turn that has not begun.
@@ -70,6 +73,12 @@ type QueuedTurn struct {
 // Queue lists the turns that have not begun.
 type Queue struct {
 	Turns []QueuedTurn `json:"turns"`
+}
+
+// WithdrawTurn is the input of withdrawTurn.
+type WithdrawTurn struct {
+	Session string `json:"session" in:"path" required:"true" jsonschema:"the id of the session"`
+	Turn    string `json:"turn" in:"path" required:"true" maxLength:"128" jsonschema:"the id of the queued turn"`
 }
 
 // AbortTurn is the input of abortTurn.

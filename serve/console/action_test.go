@@ -13,6 +13,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/serve"
 	"github.com/belay-run/belay/serve/api"
 )
 
@@ -119,10 +121,64 @@ func TestReadersSeeNoButtons(t *testing.T) {
 	f := sample()
 	f.self = api.Self{Name: "bob", Roles: []string{"read"}}
 	b := open(t, f)
-	for _, path := range []string{"/approvals", "/sessions", "/hooks", "/runs", "/jobs", "/usage"} {
+	for _, path := range []string{"/approvals", "/sessions", "/hooks", "/runs", "/jobs", "/usage", "/audit", "/backtest"} {
 		if strings.Contains(b.get(path).body, "hx-post") {
 			t.Errorf("%s has buttons that the token may not press", path)
 		}
+	}
+}
+
+// A user takes back a message that is still in the queue, and an approval that covers more than
+// one call. Then the message never runs, and the next such call asks again. A user who may only
+// read sees both, and no buttons.
+//
+// SPEC G-01, V-02
+func TestWithdrawAndRevoke(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.token("eve", serve.RoleRead)
+	b := w.open("admin", 1280)
+	a := w.waits(writeNotes)
+	b.visit("/approvals/" + a.ID)
+	b.click("[value=session]")
+	b.waitText("#notice", "Approved for this session")
+	page := "/sessions/" + a.Session
+	b.visit(page)
+	b.waitText("#head", "done")
+	if r := w.turn(a.Session, writeNotes); r.Reason != belay.EndTurn {
+		t.Fatalf("a call that the approval covers ends with %+v", r)
+	}
+	w.turn(a.Session, `call shell {"command": "rm -r build"}`) // it parks, so the next message waits
+	if _, err := w.client("admin").StartTurn(t.Context(), api.StartTurn{Session: a.Session, Text: "say never"}); err != nil {
+		t.Fatal(err)
+	}
+
+	if text := w.get(page, w.cookie("eve")).body; !strings.Contains(text, "never") || !strings.Contains(text, "1 approval covers later calls") || strings.Contains(text, "hx-post") {
+		t.Errorf("a user who may only read does not see both, or sees buttons: %s", text)
+	}
+
+	b.visit(page)
+	b.click(".queued button")
+	b.waitText("#notice", "The message is withdrawn")
+	b.waitFor("!document.querySelector('.queued')", "the message is gone")
+	if queue, err := w.client("admin").ListQueue(t.Context(), a.Session); err != nil || len(queue.Turns) > 0 {
+		t.Errorf("the queue has %v, %v", queue.Turns, err)
+	}
+
+	b.waitText("#grants", "1 approval covers later calls")
+	b.click("#grants summary")
+	b.waitText("#grants", "every call of write")
+	b.click("#grants button")
+	b.waitText("#notice", "Revoked")
+	b.waitFor("!document.querySelector('#grants')", "nothing covers later calls")
+	if s, err := w.client("admin").ReadSession(t.Context(), a.Session); err != nil || len(s.Grants) > 0 {
+		t.Errorf("the session has the grants %v, %v", s.Grants, err)
+	}
+	if _, err := w.client("admin").AbortTurn(t.Context(), a.Session, ""); err != nil {
+		t.Fatal(err)
+	}
+	if r := w.turn(a.Session, writeNotes); r.Reason != belay.EndParked {
+		t.Errorf("after revoking, the call ends with %+v, want that it asks", r)
 	}
 }
 

@@ -28,6 +28,9 @@ type Options struct {
 	// Draining ends when the server stops. Then the streams of the pages end, and the browsers
 	// connect again later. Defaults to a context that does not end.
 	Draining context.Context //nolint:containedctx // it is a signal
+	// TraceURL is the address of the page that shows a trace. {trace} in it stands for the id of
+	// the trace. Defaults to none: turns have no link to their trace.
+	TraceURL string
 	// Logger gets errors that are not the fault of a user. By default they are discarded.
 	Logger *slog.Logger
 }
@@ -36,10 +39,11 @@ type Options struct {
 type Console struct {
 	draining context.Context //nolint:containedctx // it ends when the server stops
 
-	api  http.Handler
-	seal *seal
-	log  *slog.Logger
-	mux  *http.ServeMux
+	api      http.Handler
+	seal     *seal
+	log      *slog.Logger
+	mux      *http.ServeMux
+	traceURL string
 }
 
 //go:embed assets/console.css assets/pages.css assets/console.js assets/htmx.min.js assets/icon.svg
@@ -63,7 +67,7 @@ func New(apiHandler http.Handler, opts *Options) (*Console, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Console{api: apiHandler, seal: seal, log: opts.Logger, mux: http.NewServeMux()}
+	c := &Console{api: apiHandler, seal: seal, log: opts.Logger, mux: http.NewServeMux(), traceURL: opts.TraceURL}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
@@ -90,6 +94,8 @@ func (c *Console) routes() {
 	c.page("GET /sessions/{session}", conversation)
 	c.act("POST /sessions/{session}/turns", sendMessage)
 	c.act("POST /sessions/{session}/abort", abortTurn)
+	c.act("POST /sessions/{session}/queue/{turn}/withdraw", withdrawTurn)
+	c.act("POST /sessions/{session}/grants/{grant}/revoke", revokeGrant)
 	c.act("POST /sessions/{session}/fork", forkSession)
 	c.page("GET /sessions/{session}/runs/{run}", runPage)
 	c.mux.HandleFunc("GET /sessions/{session}/messages/{message}/media/{media}", func(w http.ResponseWriter, r *http.Request) {
@@ -106,6 +112,9 @@ func (c *Console) routes() {
 	c.act("POST /jobs/{job}/retry", retryJob)
 	c.act("POST /jobs/{job}/cancel", cancelJob)
 	c.page("GET /usage", usagePage)
+	c.page("GET /audit", audit)
+	c.page("GET /backtest", backtests)
+	c.act("POST /backtest", runBacktest)
 	c.mux.HandleFunc("GET /live", c.live)
 	c.page("GET /", func(_ context.Context, v *visit) (templ.Component, error) {
 		return nil, &api.Problem{Status: http.StatusNotFound, Title: "Not found", Detail: "There is no page " + v.r.URL.Path + "."}

@@ -103,7 +103,7 @@ func TestKeys(t *testing.T) {
 	if d := w.approval(first.ID).Decided; d != nil {
 		t.Errorf("a key that came at once decided: %+v", d)
 	}
-	b.waitFor("(globalThis.began ??= Date.now()) && Date.now() - globalThis.began > 800", "a moment of looking has passed")
+	b.waitFor("document.activeElement === document.body && (globalThis.began ??= Date.now()) && Date.now() - globalThis.began > 800", "a moment of looking has passed")
 	b.key("a")
 	b.waitText("#detail", "c.md")
 	if d := w.approval(first.ID).Decided; d == nil || !d.Allow {
@@ -125,7 +125,7 @@ func TestKeys(t *testing.T) {
 func TestDecidedElsewhere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	w.token("ann", nil, serve.RoleApprove)
+	w.token("ann", serve.RoleApprove)
 	b, other := w.open("admin", 1280), w.open("ann", 1280)
 	b.visit("/approvals")
 	b.waitText("#queue", "Nothing waits")
@@ -290,7 +290,7 @@ func TestReadingNeedsNoScript(t *testing.T) {
 func TestCookieCannotAct(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	w.token("reader", nil, serve.RoleRead)
+	w.token("reader", serve.RoleRead)
 	a := w.waits(writeNotes)
 	cookie, other := w.cookie("admin"), w.cookie("reader")
 	if !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode {

@@ -433,6 +433,34 @@ func abortTurn(ctx context.Context, v *visit) error {
 	return nil
 }
 
+// withdrawTurn takes a queued message back.
+func withdrawTurn(ctx context.Context, v *visit) error {
+	session := v.r.PathValue("session")
+	said := "The message is withdrawn."
+	if err := v.WithdrawTurn(ctx, session, v.r.PathValue("turn")); errors.Is(err, belay.ErrNotFound) {
+		said = "The message is no longer in the queue: its turn has begun, or somebody else has withdrawn it."
+	} else if err != nil {
+		return err
+	}
+	v.say(said)
+	v.goTo(sessionPath(session))
+	return nil
+}
+
+// revokeGrant takes back an approval that covers more than one call.
+func revokeGrant(ctx context.Context, v *visit) error {
+	session := v.r.PathValue("session")
+	if err := v.RevokeGrant(ctx, session, v.r.PathValue("grant")); err != nil {
+		return err
+	}
+	v.say("Revoked: such calls ask again.")
+	v.goTo(sessionPath(session))
+	return nil
+}
+
+// covers says which calls a grant covers.
+func covers(g *belay.Grant) string { return cmp.Or(g.Pattern, "every call of "+g.Tool) }
+
 // forkSession makes a new session from the messages up to one of them.
 func forkSession(ctx context.Context, v *visit) error {
 	at, err := strconv.ParseInt(v.r.FormValue("at"), 10, 64)

@@ -22,6 +22,7 @@ import (
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
+	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
@@ -149,7 +150,7 @@ func newWorld(t *testing.T, files map[string]string) *world {
 		if _, err := h.Agent(context.Background(), host.Main); err != nil { // find mistakes first
 			t.Fatal(err)
 		}
-		server, err := serve.New(h, &serve.Options{Tokens: w.tokens, Workers: 4, Grace: 2 * time.Second})
+		server, err := serve.New(h, &serve.Options{Tokens: w.tokens, Workers: 4, Grace: 2 * time.Second, TraceURL: "https://traces.example/{trace}"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +172,7 @@ func newWorld(t *testing.T, files map[string]string) *world {
 	}
 	w.stop = w.start()
 	t.Cleanup(func() { w.stop() })
-	w.token("admin", nil, serve.RoleAdmin)
+	w.token("admin", serve.RoleAdmin)
 	return w
 }
 
@@ -189,9 +190,9 @@ func write(t *testing.T, dir string, files map[string]string) {
 }
 
 // token makes a token.
-func (w *world) token(name string, labels map[string]string, roles ...serve.Role) {
+func (w *world) token(name string, roles ...serve.Role) {
 	w.t.Helper()
-	secret, err := w.tokens.Create(name, roles, labels)
+	secret, err := w.tokens.Create(name, roles, nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -273,7 +274,7 @@ func (w *world) open(as string, width int) *browser {
 		return fmt.Sprintf("console error: %v", e.Args)
 	})
 	watch(b, &watching, log.EntryAdded, func(e log.EventEntryAdded) string {
-		if e.Entry.Level != log.EntryLevelError || strings.Contains(e.Entry.Text, "ERR_CONNECTION") || strings.Contains(e.Entry.Text, "ERR_INCOMPLETE") {
+		if e.Entry.Level != log.EntryLevelError || strings.Contains(e.Entry.Text, "ERR_CONNECTION") || strings.Contains(e.Entry.Text, "ERR_EMPTY_RESPONSE") || strings.Contains(e.Entry.Text, "ERR_INCOMPLETE") {
 			return "" // a test stops the server
 		}
 		return "log: " + e.Entry.Text
@@ -289,6 +290,9 @@ func (w *world) open(as string, width int) *browser {
 		if err != nil {
 			w.t.Fatal(err)
 		}
+	}
+	if _, err := chromedp.Call(ctx, cdppage.AddScriptToEvaluateOnNewDocument, cdppage.AddScriptToEvaluateOnNewDocumentParams{Source: clicks}); err != nil {
+		w.t.Fatal(err)
 	}
 	if as != "" {
 		b.run(chromedp.Navigate(w.url+"/login#"+w.secret[as]), chromedp.WaitVisible(chromedp.CSS("#pages")))
@@ -379,7 +383,7 @@ func (b *browser) waitFor(expression, what string) {
 		if err == nil {
 			return
 		}
-		if text := err.Error(); ctx.Err() != nil || !strings.Contains(text, "context") && !strings.Contains(text, "navigated") { // another page has taken the place of this one
+		if isFinal(ctx, err) {
 			b.t.Fatalf("the page does not get there: %s: %v\n%s", what, err, b.text("body"))
 		}
 	}
@@ -393,21 +397,58 @@ func quote(text string) string {
 	return string(data)
 }
 
-// click clicks an element. A live change of the page may replace the element meanwhile: then it
-// was not clicked, and click tries again.
+// click clicks an element. A live change of the page may move or replace the element just before:
+// then something else got the click, or nothing, and click tries again.
 func (b *browser) click(selector string) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
+	b.keep(ctx, "wanted", selector)
 	for {
 		err := chromedp.Do(ctx, chromedp.Click(chromedp.CSS(selector)))
-		if err == nil {
+		switch {
+		case err == nil && b.kept(ctx, "wanted") == "":
 			return
-		}
-		if ctx.Err() != nil || !strings.Contains(err.Error(), "Could not find node") {
+		case err != nil && (ctx.Err() != nil || !strings.Contains(err.Error(), "Could not find node")):
 			b.t.Fatalf("the browser: click %s: %v", selector, err)
 		}
 	}
+}
+
+// clicks runs in every page, and notes that the element that is wanted was clicked.
+const clicks = `document.addEventListener("click", e => {
+	if (sessionStorage.wanted && e.isTrusted && e.target.closest(sessionStorage.wanted)) sessionStorage.wanted = ""
+}, {capture: true})`
+
+// keep keeps a value in the tab, also while it goes to another page, and kept returns it.
+func (b *browser) keep(ctx context.Context, name, value string) {
+	b.t.Helper()
+	b.inSomePage(ctx, fmt.Sprintf("sessionStorage[%s] = %s", quote(name), quote(value)))
+}
+
+func (b *browser) kept(ctx context.Context, name string) string {
+	b.t.Helper()
+	return b.inSomePage(ctx, fmt.Sprintf("sessionStorage[%s]", quote(name)))
+}
+
+// inSomePage evaluates a text in the page, or in the one that takes its place meanwhile.
+func (b *browser) inSomePage(ctx context.Context, expression string) string {
+	b.t.Helper()
+	for {
+		value, err := chromedp.Run(ctx, chromedp.Evaluate[string](expression))
+		if err == nil {
+			return value
+		}
+		if isFinal(ctx, err) {
+			b.t.Fatalf("the browser: %s: %v", expression, err)
+		}
+	}
+}
+
+// isFinal reports whether an error is not that another page took the place of the page.
+func isFinal(ctx context.Context, err error) bool {
+	text := err.Error()
+	return ctx.Err() != nil || !strings.Contains(text, "context") && !strings.Contains(text, "navigated")
 }
 
 // key presses a key. The browser makes the character from it, unless the page prevents that.

@@ -38,6 +38,16 @@ var versions = sync.OnceValue(func() map[string]string {
 // sessionPath returns the address of a session. The id of a subagent's session has slashes.
 func sessionPath(id string) string { return "/sessions/" + url.PathEscape(id) }
 
+// queuePath returns the address of a queued message.
+func queuePath(session, turn string) string {
+	return sessionPath(session) + "/queue/" + url.PathEscape(turn)
+}
+
+// grantPath returns the address of an approval that covers more than one call.
+func grantPath(session, grant string) string {
+	return sessionPath(session) + "/grants/" + url.PathEscape(grant)
+}
+
 // approvalPath returns the address of an approval.
 func approvalPath(id string) string { return "/approvals/" + url.PathEscape(id) }
 

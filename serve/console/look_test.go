@@ -27,11 +27,15 @@ func busyLooks(t *testing.T, w *world) []look {
 		{"approvals", "/approvals"},
 		{"sessions", "/sessions"},
 		{"conversation", "/sessions/" + talk},
+		{"queued", "/sessions/" + queuedWorld(t, w)},
 		{"new", "/new"},
 		{"hooks", "/hooks"},
 		{"runs", "/runs"},
 		{"jobs", "/jobs"},
 		{"usage", "/usage"},
+		{"audit", "/audit"},
+		{"audit-tools", "/audit?question=tools"},
+		{"backtest", "/backtest"},
 	}
 	list, err := w.client("admin").ListApprovals(t.Context(), api.ListApprovals{Limit: 10})
 	if err != nil || len(list.Approvals) < 3 {
@@ -85,7 +89,7 @@ func TestPhoneAndAccess(t *testing.T) {
 		looks []look
 	}{
 		{busy, "admin", busyLooks(t, busy)},
-		{empty, "admin", []look{{"empty-approvals", "/approvals"}, {"empty-sessions", "/sessions"}, {"empty-hooks", "/hooks"}, {"empty-runs", "/runs"}, {"empty-jobs", "/jobs"}, {"empty-usage", "/usage"}}},
+		{empty, "admin", []look{{"empty-approvals", "/approvals"}, {"empty-sessions", "/sessions"}, {"empty-hooks", "/hooks"}, {"empty-runs", "/runs"}, {"empty-jobs", "/jobs"}, {"empty-usage", "/usage"}, {"empty-audit", "/audit"}}},
 		{empty, "", []look{{"login", "/login"}}},
 		{much, "admin", []look{
 			{"much-hooks", "/hooks"}, {"much-hook", "/hooks?phase=tool.pre&hook=lint-all"}, {"much-runs", "/runs"}, {"much-run", "/sessions/main%2Fsub/runs/r2"}, {"much-jobs", "/jobs"}, {"much-usage", "/usage?by=team"},

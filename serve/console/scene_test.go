@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"testing"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/serve/api"
 )
 
 // project is a small project with something to look at.
@@ -52,4 +55,20 @@ func fillWorld(t *testing.T, w *world) (talk, denied string) {
 	w.turn(w.session("Choose a database", nil), "Which database fits us?")
 	w.turn(w.session("Decisions", map[string]string{"team": "shop"}), "Write down what we decided, in docs/decisions.md.")
 	return talk, denied
+}
+
+// queuedWorld makes a session with an approval that covers later calls, a parked turn, and a
+// message that waits for it.
+func queuedWorld(t *testing.T, w *world) (session string) {
+	t.Helper()
+	a := w.waits(writeNotes)
+	c := w.client("admin")
+	if _, err := c.DecideApproval(t.Context(), api.DecideApproval{Approval: a.ID, Hash: a.Hash, Allow: true, Scope: string(belay.ScopeSession)}); err != nil {
+		t.Fatal(err)
+	}
+	w.turn(a.Session, `call shell {"command": "rm -r build"}`)
+	if _, err := c.StartTurn(t.Context(), api.StartTurn{Session: a.Session, Text: "And tell me what is left."}); err != nil {
+		t.Fatal(err)
+	}
+	return a.Session
 }

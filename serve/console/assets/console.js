@@ -129,7 +129,9 @@
     look();
     fresh.scrollTop = top;
     if (window.htmx) window.htmx.process(fresh);
-    const again = mark && fresh.querySelector(mark);
+    // What is being typed about one approval must not go on in the field of the next one.
+    const same = old.dataset.selected === fresh.dataset.selected;
+    const again = mark && same && fresh.querySelector(mark);
     if (again) again.focus({ preventScroll: true });
   };
 

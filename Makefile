@@ -131,7 +131,7 @@ clients: languages ## fetch and build the SDKs that the tests use as clients
 	@cd serve/testdata/openai && npm ls --silent >/dev/null 2>&1 || npm ci --silent --no-audit --no-fund
 
 # What these packages test happens in processes of their own, many of them: the race detector would see little and cost minutes.
-PROCESSES := ./cmd/belay ./engine/internal/fleet ./internal/crashtest ./internal/demo ./internal/killtest ./sandbox ./store/postgres/internal/crash
+PROCESSES := ./cmd/belay ./engine/internal/fleet ./internal/crashtest ./internal/demo ./internal/killtest ./internal/release ./sandbox ./store/postgres/internal/crash
 
 # The race detector leaves out the SQLite library: its code is translated from C and has locks of its own. Watching it makes the
 # tests of the stores three times slower.
@@ -168,6 +168,17 @@ record: ## have short conversations with a real service (PROVIDER=anthropic, ope
 .PHONY: soak
 soak: compiler database ## the long tests (build tag soak), bounded by SOAKTIME
 	@CGO_ENABLED=1 go test $(RACE) -tags soak -run '^TestSoak' -count 1 -timeout $(SOAKTIME) ./...
+
+# The working tree must be clean. The program for the first platform is built twice, from two directories and with two caches.
+RELEASE_PLATFORMS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64
+.PHONY: release
+release: ## make the files of a release in dist/ (VERSION=v0.1.0; KEY=FILE signs them)
+	@[ -n "$(VERSION)" ] || { echo "which version? make release VERSION=v0.1.0"; exit 2; }
+	@go run ./internal/release -version "$(VERSION)" -platforms "$(RELEASE_PLATFORMS)" $(if $(KEY),-key "$(KEY)")
+
+.PHONY: site
+site: ## make static pages from docs/ in site/, with a search that works offline
+	@go run ./internal/site
 
 .PHONY: build
 build: ## build the command into bin/

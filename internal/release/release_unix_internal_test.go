@@ -1,0 +1,591 @@
+//go:build unix
+
+package main
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// newRelease returns a release of this repository for the machine's platform.
+func newRelease(t *testing.T, version string) *release {
+	t.Helper()
+	_, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &release{
+		root: filepath.Join("..", ".."), out: filepath.Join(t.TempDir(), "dist"), base: "https://example.com/download",
+		commit: "0123456789abcdef0123456789abcdef01234567", time: time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC),
+		platforms: []platform{{runtime.GOOS, runtime.GOARCH}}, key: key, log: io.Discard, untrimmed: true,
+	}
+	if err := r.setVersion(version); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// A release of this platform is built, packed and installed from its archive into an empty directory, where the tour and a session
+// run. Packing again gives the same bytes.
+//
+// SPEC
+func TestRelease(t *testing.T) { //nolint:tparallel,paralleltest // the subtests share what was built, and are short
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("the packages are tried on Linux")
+	}
+	ctx := t.Context()
+	r := newRelease(t, "v1.2.3-rc.1")
+	programs, err := r.build(ctx) // refuses more than 60 MB
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.pack(ctx, programs); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.try(ctx); err != nil {
+		t.Fatal(err)
+	}
+	again := *r
+	again.out = filepath.Join(t.TempDir(), "elsewhere")
+	if err := again.pack(ctx, programs); err != nil {
+		t.Fatal(err)
+	}
+	first, second := contents(t, r.out), contents(t, again.out)
+	for name := range first {
+		if !bytes.Equal(first[name], second[name]) {
+			t.Errorf("%s differs the second time", name)
+		}
+	}
+	if len(first) != len(second) || len(first) != 10 {
+		t.Errorf("the files are %v, then %v", slices.Sorted(maps.Keys(first)), slices.Sorted(maps.Keys(second)))
+	}
+	here := r.platforms[0]
+	t.Run("checksums", func(t *testing.T) { testChecksums(t, r, first) })
+	t.Run("statement", func(t *testing.T) { testStatement(t, r, first) })
+	t.Run("bill of materials", func(t *testing.T) { testBill(t, programs[0], first[r.billFile(here)]) })
+	t.Run("Debian package", func(t *testing.T) { testDebian(t, r, programs[0]) })
+	t.Run("container", func(t *testing.T) { testContainer(t, r, first) })
+	t.Run("no path of this machine", func(t *testing.T) {
+		root, err := filepath.Abs(r.root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, content := range first {
+			if bytes.Contains(content, []byte(root)) {
+				t.Errorf("%s has the path of the source in it", name)
+			}
+		}
+	})
+}
+
+// contents returns the files of a directory.
+func contents(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if files[e.Name()], err = os.ReadFile(filepath.Join(dir, e.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return files
+}
+
+// openssl checks a signature with another program than the one that made it.
+func openssl(t *testing.T, public, message, sig []byte) error {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range map[string][]byte{"key": public, "message": message, "sig": sig} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), "openssl", "pkeyutl", "-verify", "-pubin", "-inkey", "key", "-rawin", "-in", "message", "-sigfile", "sig")
+	cmd.Dir = dir
+	_, err := cmd.CombinedOutput()
+	return err
+}
+
+func testChecksums(t *testing.T, r *release, files map[string][]byte) {
+	cmd := exec.CommandContext(t.Context(), "sha256sum", "--strict", "-c", "checksums.txt")
+	cmd.Dir = r.out
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("sha256sum: %v\n%s", err, out)
+	}
+	list := string(files["checksums.txt"])
+	for name := range files {
+		signs := strings.HasPrefix(name, "checksums.txt") || name == "belay-release.pub"
+		if strings.Contains(list, "  "+name+"\n") == signs {
+			t.Errorf("checksums.txt and %s: listed is %t", name, !signs)
+		}
+	}
+	public, sig := files["belay-release.pub"], files["checksums.txt.sig"]
+	block, _ := pem.Decode(public)
+	key, err := x509.ParsePKIXPublicKey(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !ed25519.Verify(key.(ed25519.PublicKey), files["checksums.txt"], sig) {
+		t.Error("the signature of the checksums is wrong")
+	}
+	if _, err := exec.LookPath("openssl"); err != nil {
+		return
+	}
+	if err := openssl(t, public, files["checksums.txt"], sig); err != nil {
+		t.Errorf("openssl does not accept the signature: %v", err)
+	}
+	if err := openssl(t, public, append(files["checksums.txt"], '\n'), sig); err == nil {
+		t.Error("openssl accepts the signature of another text")
+	}
+}
+
+func testStatement(t *testing.T, r *release, files map[string][]byte) {
+	var sealed envelope
+	if err := json.Unmarshal(files["provenance.json"], &sealed); err != nil {
+		t.Fatal(err)
+	}
+	text, err := base64.StdEncoding.DecodeString(sealed.Payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sig, err := base64.StdEncoding.DecodeString(sealed.Signatures[0].Sig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !ed25519.Verify(r.key.Public().(ed25519.PublicKey), preAuth("application/vnd.in-toto+json", text), sig) {
+		t.Error("the signature of the statement is wrong")
+	}
+	var doc statement
+	if err := json.Unmarshal(text, &doc); err != nil {
+		t.Fatal(err)
+	}
+	said := map[string]string{}
+	for _, s := range doc.Subject {
+		said[s.Name] = s.Digest["sha256"]
+	}
+	for name, content := range files {
+		if strings.HasPrefix(name, "checksums.txt") || name == "provenance.json" || name == "belay-release.pub" {
+			continue
+		}
+		if said[name] != sum(content) {
+			t.Errorf("the statement says %q about %s", said[name], name)
+		}
+	}
+	if got := doc.Predicate.Definition.Dependencies[0]; got.URI != repository+"@v1.2.3-rc.1" || got.Digest["gitCommit"] != r.commit {
+		t.Errorf("the source is %+v", got)
+	}
+}
+
+func testBill(t *testing.T, p program, text []byte) {
+	var doc bill
+	if err := json.Unmarshal(text, &doc); err != nil {
+		t.Fatal(err)
+	}
+	if doc.Metadata.Component.Hashes[0].Content != sum(p.content) {
+		t.Error("the bill is about another program")
+	}
+	got := map[string]component{}
+	for _, c := range doc.Components {
+		got[c.Name] = c
+	}
+	for name, license := range map[string]string{"github.com/spf13/cobra": "Apache-2.0", "modernc.org/sqlite": "BSD-3-Clause", "Go standard library": "BSD-3-Clause"} {
+		c := got[name]
+		if len(c.Licenses) != 1 || !strings.Contains(c.Licenses[0].Expression, license) || c.Version == "" || !strings.HasSuffix(c.PURL, "@"+c.Version) {
+			t.Errorf("%s in the bill: %+v", name, c)
+		}
+	}
+	if _, ok := got["github.com/google/go-cmp"]; ok {
+		t.Error("the bill has a module that only tests use")
+	}
+}
+
+func testDebian(t *testing.T, r *release, p program) {
+	if _, err := exec.LookPath("dpkg-deb"); err != nil {
+		t.Skip("no dpkg-deb on this machine")
+	}
+	file := filepath.Join(r.out, r.debianFile(p.platform))
+	run := func(name string, args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), name, args...)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+		}
+		return string(out)
+	}
+	if got := run("dpkg-deb", "--field", file, "Package", "Version", "Architecture"); got != "Package: belay\nVersion: 1.2.3~rc.1\nArchitecture: "+p.arch+"\n" {
+		t.Errorf("the fields are %q", got)
+	}
+	if _, err := exec.CommandContext(t.Context(), "dpkg", "--compare-versions", "1.2.3~rc.1", "lt", "1.2.3").CombinedOutput(); err != nil {
+		t.Error("dpkg takes the candidate for newer than the version")
+	}
+	dir := t.TempDir()
+	run("dpkg-deb", "--raw-extract", file, dir)
+	program, err := os.ReadFile(filepath.Join(dir, "usr", "bin", "belay"))
+	if err != nil || !bytes.Equal(program, p.content) {
+		t.Errorf("the program in the package differs: %v", err)
+	}
+	sums, err := os.ReadFile(filepath.Join(dir, "DEBIAN", "md5sums"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "md5sum", "--strict", "--quiet", "-c", "-")
+	cmd.Dir, cmd.Stdin = dir, bytes.NewReader(sums)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("md5sum: %v\n%s", err, out)
+	}
+	for _, name := range []string{"usr/share/man/man1/belay-run.1.gz", "usr/share/bash-completion/completions/belay", "usr/share/doc/belay/copyright", "usr/share/doc/belay/THIRD_PARTY.txt"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	if !strings.HasPrefix(run(filepath.Join(dir, "usr", "bin", "belay"), "version"), "belay v1.2.3-rc.1 0123456789ab ") {
+		t.Error("the program in the package says another version")
+	}
+}
+
+// The Containerfile is read as a builder reads it: what it adds is put into an empty directory, and the program runs there as the
+// only thing in its root.
+func testContainer(t *testing.T, r *release, files map[string][]byte) {
+	here := r.platforms[0]
+	root := t.TempDir()
+	var from, user, path string
+	for line := range strings.Lines(string(files["Containerfile"])) {
+		words := strings.Fields(strings.ReplaceAll(line, "${ARCH}", here.arch))
+		if len(words) < 2 {
+			continue
+		}
+		switch words[0] {
+		case "FROM":
+			from = words[1]
+		case "USER":
+			user = words[1]
+		case "ENV":
+			path = strings.TrimPrefix(words[1], "PATH=")
+		case "ADD":
+			unpack(t, files[words[1]], filepath.Join(root, words[2]))
+		case "COPY", "RUN":
+			t.Errorf("a builder would need more than the files of the release: %s", line)
+		}
+	}
+	if from != "scratch" || user != "65532:65532" || path == "" {
+		t.Fatalf("the image is from %q with the user %q and the path %q", from, user, path)
+	}
+	if info, err := os.Stat(filepath.Join(root, "tmp")); err != nil || info.Mode() != fs.ModeDir|fs.ModeSticky|0o777 {
+		t.Errorf("/tmp is %v, %v", info, err)
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("only root can change the root directory")
+	}
+	out, err := inRoot(t.Context(), root, path+"/belay", "version").CombinedOutput()
+	if errors.Is(err, os.ErrPermission) {
+		t.Skip("this machine does not let root change the root directory")
+	}
+	if err != nil || !strings.HasPrefix(string(out), "belay v1.2.3-rc.1 ") {
+		t.Errorf("the program alone in its root: %v\n%s", err, out)
+	}
+}
+
+// unpack unpacks a .tar.gz, with its modes.
+func unpack(t *testing.T, content []byte, dir string) {
+	t.Helper()
+	zipped, err := gzip.NewReader(bytes.NewReader(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r := tar.NewReader(zipped); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := filepath.Join(dir, filepath.FromSlash(h.Name))
+		if h.Typeflag == tar.TypeDir {
+			err = errors.Join(os.MkdirAll(name, 0o755), os.Chmod(name, h.FileInfo().Mode()))
+		} else {
+			var text []byte
+			if text, err = io.ReadAll(r); err == nil {
+				err = os.WriteFile(name, text, h.FileInfo().Mode())
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A build leaves no trace of the directory and the time: the same source in two places gives the same bytes. With the whole source
+// that takes minutes; make release does it, with an empty cache.
+//
+// SPEC Q-01
+func TestBuildIsReproducible(t *testing.T) {
+	t.Parallel()
+	r := newRelease(t, "v0.1.0")
+	r.untrimmed = false
+	var programs [][]byte
+	for _, name := range []string{"a", "another-place"} {
+		dir := filepath.Join(t.TempDir(), name)
+		for file, text := range map[string]string{
+			"go.mod":              "module github.com/belay-run/belay\n\ngo 1.26\n",
+			"internal/cli/cli.go": "package cli\n\nvar stamp string\n\nfunc Main() { println(stamp); panic(\"here\") }\n",
+			"cmd/belay/main.go":   "package main\n\nimport \"github.com/belay-run/belay/internal/cli\"\n\nfunc main() { cli.Main() }\n",
+		} {
+			file = filepath.Join(dir, filepath.FromSlash(file))
+			if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		content, err := r.compile(t.Context(), dir, filepath.Join(dir, "belay"), r.platforms[0], nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		programs = append(programs, content)
+		if bytes.Contains(content, []byte(dir)) {
+			t.Errorf("the program has its directory %s in it", dir)
+		}
+	}
+	if !bytes.Equal(programs[0], programs[1]) {
+		t.Error("the same source in two places gives two programs")
+	}
+	if !bytes.Contains(programs[0], []byte("v0.1.0 "+r.commit+" 2026-01-02T03:04:06Z")) {
+		t.Error("the program does not know its version")
+	}
+}
+
+// The archives depend on nothing but the files in them and the time of the commit. Programs are executable in them.
+func TestArchives(t *testing.T) {
+	t.Parallel()
+	r := newRelease(t, "v0.1.0")
+	extras := tree{"man/belay.1": {content: []byte("page")}, "LICENSE": {content: []byte("text")}}
+	for _, p := range all {
+		p := program{p, []byte("program")}
+		one, err := r.archive(p, extras)
+		if err != nil {
+			t.Fatal(err)
+		}
+		two, err := r.archive(p, maps.Clone(extras))
+		if err != nil || !bytes.Equal(one, two) {
+			t.Errorf("%s: the archive differs the second time: %v", p.platform, err)
+		}
+		if p.system != "windows" {
+			dir := t.TempDir()
+			unpack(t, one, dir)
+			info, err := os.Stat(filepath.Join(dir, r.archiveName(p.platform), "belay"))
+			if err != nil || info.Mode().Perm()&0o111 == 0 {
+				t.Errorf("%s: the program is %v, %v", p.platform, info, err)
+			}
+			continue
+		}
+		opened, err := zip.NewReader(bytes.NewReader(one), int64(len(one)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := opened.Open(r.archiveName(p.platform) + "/belay.exe"); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The formula names archives that a release has, with their checksums.
+func TestFormula(t *testing.T) {
+	t.Parallel()
+	r := newRelease(t, "v0.1.0")
+	sums := map[string]string{}
+	for _, p := range all {
+		sums[p.String()] = sum([]byte(p.String()))
+	}
+	text, err := r.fill("belay.rb", formulaTemplate, sums)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range all {
+		if p.system == "windows" {
+			continue
+		}
+		want := "url \"" + r.address(r.archiveFile(p)) + "\"\n      sha256 \"" + sums[p.String()] + "\"\n"
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the formula lacks %s", want)
+		}
+	}
+	delete(sums, "darwin/arm64")
+	if _, err := r.fill("belay.rb", formulaTemplate, sums); err == nil || !strings.Contains(err.Error(), "@SHA256_DARWIN_ARM64@") {
+		t.Errorf("a formula without a checksum: %v", err)
+	}
+}
+
+// The install script installs nothing that does not match its checksum.
+//
+// SPEC Q-01
+func TestInstallRefuses(t *testing.T) {
+	t.Parallel()
+	r := newRelease(t, "v0.1.0")
+	script, err := r.fill("install.sh", installTemplate, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(script, []byte("\n")); n > 70 {
+		t.Errorf("the script has %d lines: nobody reads that in a minute", n)
+	}
+	extras := tree{"man/belay.1": {}, "completions/belay.bash": {}, "completions/_belay": {}, "completions/belay.fish": {}}
+	archive, err := r.archive(program{r.platforms[0], []byte("#!/bin/sh\necho installed\n")}, extras)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := r.archiveFile(r.platforms[0])
+	right := sum(archive) + "  " + name + "\n"
+	changed := slices.Clone(archive)
+	changed[len(changed)/2] ^= 1
+	for _, test := range []struct {
+		rule    string
+		archive []byte
+		sums    string
+		want    string // "": it is installed
+	}{
+		{"an archive with its checksum is installed", archive, "00  other.tar.gz\n" + right, ""},
+		{"a changed archive is refused", changed, right, "does not match its checksum"},
+		{"an archive that is not listed is refused", archive, sum(archive) + "  x" + name + ".sig\n", "does not list"},
+		{"an empty list is refused", archive, "", "does not list"},
+		{"a missing archive is refused", nil, right, "there is no"},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			t.Parallel()
+			from, home := t.TempDir(), t.TempDir()
+			files := map[string][]byte{"install.sh": script, "checksums.txt": []byte(test.sums)}
+			if test.archive != nil {
+				files[name] = test.archive
+			}
+			for file, content := range files {
+				if err := os.WriteFile(filepath.Join(from, file), content, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			cmd := exec.CommandContext(t.Context(), "sh", filepath.Join(from, "install.sh"))
+			cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "INSTALL_FROM=" + from}
+			out, err := cmd.CombinedOutput()
+			installed, _ := filepath.Glob(filepath.Join(home, ".local", "*", "*"))
+			if test.want == "" {
+				if err != nil || !strings.Contains(string(out), "installed\n") {
+					t.Errorf("%v\n%s", err, out)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(string(out), test.want) || len(installed) > 0 {
+				t.Errorf("%v, %q, and %v is installed; want %q and nothing", err, out, installed, test.want)
+			}
+		})
+	}
+}
+
+// A script whose end did not arrive does nothing, the prefix may be relative, and an address without https is refused.
+//
+// SPEC Q-01
+func TestInstallIsWhole(t *testing.T) {
+	t.Parallel()
+	r := newRelease(t, "v0.1.0")
+	script, err := r.fill("install.sh", installTemplate, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	extras := tree{"man/belay.1": {}, "completions/belay.bash": {}, "completions/_belay": {}, "completions/belay.fish": {}}
+	archive, err := r.archive(program{r.platforms[0], []byte("#!/bin/sh\necho installed\n")}, extras)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, name := t.TempDir(), r.archiveFile(r.platforms[0])
+	for file, content := range map[string][]byte{name: archive, "checksums.txt": []byte(sum(archive) + "  " + name + "\n")} {
+		if err := os.WriteFile(filepath.Join(from, file), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	install := func(script []byte, from string) (dir, said string) {
+		t.Helper()
+		dir = t.TempDir()
+		cmd := exec.CommandContext(t.Context(), "sh")
+		cmd.Dir, cmd.Stdin = dir, bytes.NewReader(script)
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "INSTALL_FROM=" + from, "PREFIX=mine"}
+		out, _ := cmd.CombinedOutput() // half a script is no valid script
+		return dir, string(out)
+	}
+	dir, said := install(script, from)
+	if _, err := os.Stat(filepath.Join(dir, "mine", "bin", "belay")); err != nil || !strings.Contains(said, "installed\n") {
+		t.Errorf("a relative prefix: %v\n%s", err, said)
+	}
+	lines := bytes.SplitAfter(script, []byte("\n"))
+	for n := range len(lines) - 2 { // the last line, and what is after its end
+		dir, said := install(bytes.Join(lines[:n+1], nil), from)
+		if made, err := os.ReadDir(dir); err != nil || len(made) > 0 || strings.Contains(said, "installed\n") {
+			t.Errorf("the first %d lines of the script did something: %v, %v\n%s", n+1, made, err, said)
+		}
+	}
+	for _, from := range []string{"http://127.0.0.1:1", "ftp://127.0.0.1:1", "file:///tmp"} {
+		if _, said := install(script, from); !strings.Contains(said, "is no https:// address") {
+			t.Errorf("from %s: %s", from, said)
+		}
+	}
+}
+
+func TestArguments(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "is no version"},
+		{[]string{"-version", "0.1.0"}, "is no version"},
+		{[]string{"-version", "v0.1"}, "is no version"},
+		{[]string{"-version", "v0.1.0+mine"}, "is no version"},
+		{[]string{"-version", "v0.1.0", "-platforms", "linux/386"}, "no platform"},
+		{[]string{"-version", "v0.1.0", "-key", "main.go"}, "is no private key"},
+	} {
+		if err := run(t.Context(), test.args, io.Discard); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%q: %v, want %q", test.args, err, test.want)
+		}
+	}
+}
+
+// What is not committed is not released.
+func TestUncommitted(t *testing.T) {
+	t.Parallel()
+	r := newRelease(t, "v0.1.0")
+	r.root = t.TempDir()
+	for _, args := range [][]string{{"init", "-q"}, {"-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-q", "--allow-empty", "-m", "first"}} {
+		if _, err := r.git(context.WithoutCancel(t.Context()), args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.readCommit(t.Context()); err != nil || len(r.commit) != 40 || r.time.IsZero() {
+		t.Errorf("a clean tree: %v, %+v", err, r)
+	}
+	if err := os.WriteFile(filepath.Join(r.root, "new.go"), []byte("package a\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.readCommit(t.Context()); err == nil || !strings.Contains(err.Error(), "new.go") {
+		t.Errorf("a new file: %v", err)
+	}
+}

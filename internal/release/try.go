@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// try installs the program for this machine from its archive into an empty directory, as the install script does, and uses it:
+// the version, the tour, and a session that is stored and shown.
+func (r *release) try(ctx context.Context) error {
+	here := platform{runtime.GOOS, runtime.GOARCH}
+	if here.system == "windows" || !slices.Contains(r.platforms, here) {
+		fmt.Fprintf(r.log, "not tried: there is no archive for %s\n", here)
+		return nil
+	}
+	dir, err := os.MkdirTemp("", "belay-try-")
+	if err != nil {
+		return err
+	}
+	defer removeAll(dir)
+	out, err := filepath.Abs(r.out)
+	if err != nil {
+		return err
+	}
+	home, project := filepath.Join(dir, "home"), filepath.Join(dir, "project")
+	for _, d := range []string{home, project} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			return err
+		}
+	}
+	script := "steps:\n- calls: [{tool: shell, input: {command: ls}}]\n- text: I listed the files.\n"
+	if err := os.WriteFile(filepath.Join(project, "try.yaml"), []byte(script), 0o644); err != nil {
+		return err
+	}
+	belay := filepath.Join(home, ".local", "bin", "belay")
+	env := []string{"HOME=" + home, "INSTALL_FROM=" + out, "PREFIX=" + filepath.Join(home, ".local"), "XDG_CONFIG_HOME=", "XDG_STATE_HOME=", "XDG_DATA_HOME=", "XDG_CACHE_HOME="}
+	for _, step := range []struct {
+		want string
+		argv []string
+	}{
+		{"belay " + r.tag() + " " + r.commit[:12], []string{"sh", filepath.Join(out, "install.sh")}},
+		{"== Timeline: ", []string{belay, "demo"}},
+		{"I listed the files.", []string{belay, "run", "--model", "scripted/try.yaml", "--mode", "build", "What is here?"}},
+		{"What is here?", []string{belay, "show"}},
+	} {
+		text, err := r.command(ctx, project, env, step.argv[0], step.argv[1:]...)
+		if err != nil {
+			return err
+		}
+		if !strings.Contains(string(text), step.want) {
+			return fmt.Errorf("%s does not print %q:\n%s", strings.Join(step.argv, " "), step.want, text)
+		}
+	}
+	fmt.Fprintf(r.log, "installed %s from its archive: the version, the tour and a session are right\n", here)
+	return nil
+}

@@ -1,0 +1,18 @@
+// Command site makes static pages from docs/: one page for each Markdown page, with a search that works without a server and
+// without a network.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+)
+
+func main() {
+	out := flag.String("out", "site", "where the pages go; what is there is removed")
+	flag.Parse()
+	if err := build(".", *out); err != nil {
+		fmt.Fprintln(os.Stderr, "site:", err)
+		os.Exit(1)
+	}
+}

@@ -243,27 +243,24 @@ func (l *Logins) exchange(ctx context.Context, g *login) error {
 	return nil
 }
 
-// lockStale is the age of a lock after which its process has surely ended: a refresh takes at
-// most 30 seconds.
-const lockStale = time.Minute
+// mostWait is how long a refresh waits for another one. A refresh takes at most 30 seconds.
+const mostWait = time.Minute
 
-// lock makes other processes wait. Without it, two processes would use the same refresh token,
-// and a strict authorization server then ends the login.
+// lock makes other goroutines and processes wait. Without it, two of them would use the same
+// refresh token, and a strict authorization server then ends the login.
 func (l *Logins) lock(ctx context.Context, server, address string) (free func(), err error) {
-	dir := l.file(server, address) + ".lock"
+	name := l.file(server, address) + ".refreshing"
+	ctx, cancel := context.WithTimeoutCause(ctx, mostWait, fmt.Errorf("another process refreshes the token for too long: end it, and remove %s", name))
+	defer cancel()
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
 	for {
-		err := os.Mkdir(dir, 0o700)
-		if err == nil {
-			return func() { _ = os.Remove(dir) }, nil // if this fails, the lock becomes stale
-		}
-		if !errors.Is(err, fs.ErrExist) {
+		free, err := tryLock(name)
+		if err != nil {
 			return nil, fmt.Errorf("refresh the token: %w", err)
 		}
-		if info, err := os.Stat(dir); err == nil && time.Since(info.ModTime()) > lockStale {
-			_ = os.Remove(dir) // the next attempt finds out
-			continue
+		if free != nil {
+			return free, nil
 		}
 		select {
 		case <-again.C:

@@ -242,9 +242,13 @@ func newServer() *mcp.Server {
 	text("big", "Says much.", nil, func(_ context.Context, _ *mcp.CallToolRequest, in words) (string, error) {
 		return strings.Repeat("x", in.N), nil
 	})
-	text("environ", "Tells its environment.", nil, func(context.Context, *mcp.CallToolRequest, words) (string, error) {
+	text("environ", "Tells its environment, and what came with the call.", nil, func(_ context.Context, r *mcp.CallToolRequest, _ words) (string, error) {
 		dir, err := os.Getwd()
-		return strings.Join(append(os.Environ(), "cwd "+dir), "\n"), err
+		all := append(os.Environ(), "cwd "+dir)
+		if trace, ok := r.Params.Meta["traceparent"]; ok {
+			all = append(all, fmt.Sprint("traceparent ", trace))
+		}
+		return strings.Join(all, "\n"), err
 	})
 	text("die", "Ends the server.", nil, func(context.Context, *mcp.CallToolRequest, words) (string, error) {
 		os.Exit(9)

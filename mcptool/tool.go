@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/tracecontext"
 )
 
 // serverTool is a tool of a server, for an agent.
@@ -73,6 +74,9 @@ func (t *serverTool) Call(ctx context.Context, call *belay.Invocation) (belay.Re
 // run sends the call to the server and waits for the result.
 func (t *serverTool) run(ctx context.Context, f *life, call *belay.Invocation) (belay.Result, error) {
 	params := &mcp.CallToolParams{Name: t.name, Arguments: arguments(call.Input)}
+	if trace := tracecontext.Of(ctx); trace != "" {
+		params.Meta = mcp.Meta{tracecontext.Header: trace}
+	}
 	if controls := call.Controls(); controls != nil {
 		token := t.link.token()
 		params.SetProgressToken(token)

@@ -224,6 +224,7 @@ func TestThePackageCanBeDeleted(t *testing.T) {
 	t.Parallel()
 	const imported = `"github.com/belay-run/belay/memory"`
 	want := []string{
+		"acp",                // names its tools for people
 		"examples/retrieval", // the example
 		"internal/assembly",  // assembles agents
 		"internal/bench",     // measures the cost of recall

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/childturn"
 )
 
 // Agent returns a factory that makes one agent for all tasks, when the first task begins,
@@ -181,6 +182,20 @@ var (
 	_ AbandonRunner = (*agentRunner)(nil)
 	_ CloseRunner   = (*agentRunner)(nil)
 )
+
+// Run runs the task. The child's turn sends its events directly to the parent's stream, so
+// Run yields only the last one.
+func (r *agentRunner) Run(ctx context.Context, prompt string, parts ...belay.Part) iter.Seq2[belay.Event, error] {
+	return func(yield func(belay.Event, error) bool) {
+		turn, err := r.Session.Turn(childturn.Direct(ctx), prompt, parts...)
+		if turn.ID != "" && !yield(belay.Event{Kind: belay.EventTurnEnd, End: turn}, nil) {
+			return
+		}
+		if err != nil {
+			yield(belay.Event{}, err)
+		}
+	}
+}
 
 func (r *agentRunner) Close(ctx context.Context) error {
 	return errors.Join(r.Session.Close(ctx), r.close(ctx))

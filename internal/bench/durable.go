@@ -4,14 +4,17 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/audit"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/store/sqlite"
 )
@@ -21,6 +24,7 @@ func durablePromises() []promise {
 	return []promise{
 		{"commits-beyond-2+2n", 0, commitsBeyond},
 		{"durable-turn", 1.5, pairRatio(durableTurns)},
+		{"audit-chain", 1.05, auditChain},
 		{"journal-h100", 1.5, journalHooks},
 		{"group-commit", 0.1, groupCommit},
 		{"sessions-1000-fair", 0.6, sessionsFair},
@@ -113,12 +117,16 @@ type replay struct {
 	*sql.DB
 	insert map[string]*sql.Stmt
 	update *sql.Stmt
+	spend  *sql.Stmt // adds to a row of turn_usage
+	number *sql.Stmt // reserves the numbers of hook runs
 	rows   map[string][][]any
 	turn   int
+	chain  *sql.Stmt   // adds entries to the audit chain; nil: there is none
+	head   audit.Entry // the last entry
 }
 
 func newReplay(from, to string) (*replay, error) {
-	r, err := openReplay(from, to, "sessions", "messages", "calls", "runs")
+	r, err := openReplay(from, to, "sessions", "messages", "calls", "runs", "turn_usage")
 	if err != nil {
 		return nil, err
 	}
@@ -126,6 +134,12 @@ func newReplay(from, to string) (*replay, error) {
 		return nil, errors.Join(fmt.Errorf("replay sessions: %w", err), r.Close())
 	}
 	r.update, err = r.PrepareContext(ctx, "UPDATE sessions SET last = last + 1, changed = ?, turn_state = ?, state = ? WHERE id = ? AND epoch = ?")
+	if err == nil {
+		r.spend, err = r.PrepareContext(ctx, "UPDATE turn_usage SET tokens_in = tokens_in + ?, tokens_out = tokens_out + ? WHERE session = ? AND turn = ? AND day = ? AND model = ?")
+	}
+	if err == nil {
+		r.number, err = r.PrepareContext(ctx, "UPDATE counters SET value = value + ? WHERE name = 'run'")
+	}
 	return r, err
 }
 
@@ -204,6 +218,15 @@ func (r *replay) turns(n int) {
 				_, err := tx.ExecContext(ctx, "UPDATE calls SET state = 'done', result = ? WHERE session = ? AND message = ? AND idx = 0", call[9], call[0], int64(r.turn*4+1))
 				must(err)
 			}
+			switch usage := append([]any(nil), r.rows["turn_usage"][0]...); i { // the row of the turn is made by the first response
+			case 1:
+				usage[1] = strconv.Itoa(r.turn)
+				r.exec(tx, r.insert["turn_usage"], usage)
+			case 3:
+				r.exec(tx, r.spend, []any{100, 10, usage[0], strconv.Itoa(r.turn), usage[2], usage[3]})
+			}
+			var lines []string
+			numbered := 0
 			for k := range runs {
 				if k*4/len(runs) != i {
 					continue
@@ -211,12 +234,80 @@ func (r *replay) turns(n int) {
 				run := append([]any(nil), runs[k]...)
 				run[0], run[1] = int64(r.turn*len(runs)+k), fmt.Sprint("run-", r.turn, "-", k)
 				r.exec(tx, r.insert["runs"], run)
+				if r.chain != nil {
+					lines = append(lines, audit.Runs.Line(textsOf(run)))
+				}
+				numbered++
+			}
+			if numbered > 0 {
+				r.exec(tx, r.number, []any{numbered})
+				r.link(tx, lines)
 			}
 			s := r.rows["sessions"][0]
 			r.exec(tx, r.update, []any{time.Now().UnixNano(), turnState(i), s[10], s[0], s[1]})
 			must(tx.Commit())
 		}
 	}
+}
+
+// auditChain returns the time of a durable turn divided by the time that it would take without
+// the audit chain. The chain of a store cannot be switched off. So the time of the chain is
+// measured with bare SQL: the rows of the turn with the hashes and entries that the store makes,
+// less the same rows without them.
+func auditChain() (figure float64, err error) {
+	d, err := newDurable(inTurn())
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+	s := d.Session("durable")
+	takeTurn(s)
+	with, err := newReplay(d.store.Path(), filepath.Join(d.dir, "chain.db"))
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, with.Close()) }()
+	without, err := newReplay(d.store.Path(), filepath.Join(d.dir, "bare.db"))
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, without.Close()) }()
+	with.chain, err = with.PrepareContext(ctx, "INSERT INTO audit_chain (seq, lane, idx, time, body, hash) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (seq) DO NOTHING")
+	if err != nil {
+		return 0, fmt.Errorf("audit chain: %w", err)
+	}
+	turn, chained, bare := math.Inf(1), math.Inf(1), math.Inf(1)
+	for range rounds {
+		turn, chained, bare = min(turn, perOp(turnsOf(s))), min(chained, perOp(with.turns)), min(bare, perOp(without.turns))
+	}
+	return turn / (turn - (chained - bare)), nil
+}
+
+// link adds an entry to the audit chain.
+func (r *replay) link(tx *sql.Tx, lines []string) {
+	if r.chain == nil {
+		return
+	}
+	next := audit.Entry{Seq: r.head.Seq + 1, Idx: r.head.Seq + 1, Time: time.Now().UnixNano(), Body: strings.Join(lines, " ")}
+	next.Hash = audit.HashOf(r.head.Hash, &next)
+	r.exec(tx, r.chain, []any{next.Seq, next.Lane, next.Idx, next.Time, next.Body, next.Hash})
+	r.head = next
+}
+
+// textsOf returns the columns of a row as texts.
+func textsOf(row []any) []string {
+	texts := make([]string, len(row))
+	for i, column := range row {
+		switch v := column.(type) {
+		case string:
+			texts[i] = v
+		case []byte:
+			texts[i] = string(v)
+		case int64:
+			texts[i] = strconv.FormatInt(v, 10)
+		}
+	}
+	return texts
 }
 
 // turnState returns the column turn_state after a commit of a turn. The turn is open until

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -182,7 +183,7 @@ func newBareServer(server *pgtest.Server) (_ *bareServer, err error) {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
 	r := &bareServer{Conn: conn, insert: make(map[string]string), rows: make(map[string][][]any)}
-	for _, table := range []string{"sessions", "messages", "calls", "runs"} {
+	for _, table := range []string{"sessions", "messages", "calls", "runs", "turn_usage"} {
 		if err := r.take(src, table); err != nil {
 			return nil, errors.Join(fmt.Errorf("replay %s: %w", table, err), conn.Close(ctx))
 		}
@@ -238,6 +239,13 @@ func (r *bareServer) turns(n int) {
 			}
 			if i == 2 {
 				exec("UPDATE calls SET state = 'done', result = $1 WHERE session = $2 AND message = $3 AND idx = 0", call[9], call[0], int64(r.turn*4+1))
+			}
+			switch usage := append([]any(nil), r.rows["turn_usage"][0]...); i { // the row of the turn is made by the first response
+			case 1:
+				usage[1] = strconv.Itoa(r.turn)
+				exec(r.insert["turn_usage"], usage...)
+			case 3:
+				exec("UPDATE turn_usage SET tokens_in = tokens_in + 100, tokens_out = tokens_out + 10 WHERE session = $1 AND turn = $2 AND day = $3 AND model = $4", usage[0], strconv.Itoa(r.turn), usage[2], usage[3])
 			}
 			for k := range runs {
 				if k*4/len(runs) != i {

@@ -29,6 +29,12 @@ func addHookOf(root string, files map[string][]byte) error {
 			if page, err = replaceRegion(page, "hook-of-"+string(agent), hookOfTable(agent)); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
+			if len(agent.Events()) > 0 {
+				continue // the sources are on the page of its hooks
+			}
+			if page, err = replaceRegion(page, "sources", contractList(agent)); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
 		}
 		files[name] = page
 	}

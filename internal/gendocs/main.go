@@ -1,21 +1,25 @@
 // Command gendocs writes the parts of the docs that are generated from code: the tables of
-// phases and their fields in docs/hooks.md, the diagnostic codes, the JSON Schemas, and the
-// reference and the OpenAPI document of the server. With -check it writes nothing, and fails
+// phases and their fields in docs/hooks.md, the diagnostic codes, the JSON Schemas, the
+// licences of dependencies, and the reference and the OpenAPI document of the server. With -check it writes nothing, and fails
 // if a file is stale.
 package main
 
 import (
 	"bytes"
+	"context"
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/dialect"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/hook/codes"
+	"github.com/belay-run/belay/internal/licenses"
 	"github.com/belay-run/belay/internal/phasejson"
 	"github.com/belay-run/belay/serve"
 )
@@ -84,6 +88,16 @@ func orphans(root string, files map[string][]byte) ([]string, error) {
 	return names, nil
 }
 
+// dependencies returns what the command is made of. Like the phases, they are those of the
+// source that gendocs was compiled from, wherever the docs are.
+var dependencies = sync.OnceValues(func() ([]licenses.Module, error) {
+	mod, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		return nil, fmt.Errorf("go env GOMOD: %w", err)
+	}
+	return licenses.Of(context.Background(), filepath.Dir(strings.TrimSpace(string(mod))), "./cmd/belay")
+})
+
 // generate returns the contents of the generated files. A key is the path of a file.
 func generate(root string) (map[string][]byte, error) {
 	files := map[string][]byte{"docs/reference/diagnostics.md": diagnostics()}
@@ -94,6 +108,11 @@ func generate(root string) (map[string][]byte, error) {
 		}
 		files[name] = text
 	}
+	modules, err := dependencies()
+	if err != nil {
+		return nil, err
+	}
+	files["docs/reference/licenses.md"] = []byte(licensesPage + licenses.Table(modules))
 	page, err := os.ReadFile(filepath.Join(root, "docs", "hooks.md"))
 	if err != nil {
 		return nil, err
@@ -110,7 +129,7 @@ func generate(root string) (map[string][]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		for region, content := range map[string]string{"events": eventTable(vendor), "tools": toolTable(vendor)} {
+		for region, content := range map[string]string{"events": eventTable(vendor), "tools": toolTable(vendor), "sources": contractList(vendor)} {
 			if page, err = replaceRegion(page, region, content); err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
@@ -131,6 +150,16 @@ func generate(root string) (map[string][]byte, error) {
 	}
 	return files, nil
 }
+
+// licensesPage is what the list of licences begins with.
+const licensesPage = `# Licences of dependencies
+
+This page lists what the ` + "`belay`" + ` program contains besides Belay's own code, on all platforms. Belay itself has the licence Apache-2.0. The archives of a release
+have the full texts in ` + "`THIRD_PARTY.txt`" + `.
+
+The list is made from the licence files in the module cache by ` + "`make generate`" + `. A dependency without a known licence is an error.
+
+`
 
 // replaceRegion replaces the text between the markers of a region.
 func replaceRegion(page []byte, region, content string) ([]byte, error) {

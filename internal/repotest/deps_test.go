@@ -19,6 +19,7 @@ const (
 	levelHook                  // the hook runtime
 	levelBelay                 // the runtime of agents: types, interfaces and the loop
 	levelShared                // internal packages that several packages of higher levels use
+	levelReplay                // replays recorded sessions: its report is for clients too
 	levelRooms                 // the parts of an agent; each can be used without the others
 	levelVendors               // translates files of other agents for a part
 	levelHosts                 // packages that combine parts
@@ -43,9 +44,15 @@ type room struct {
 var rooms = []room{
 	{"internal/near", levelWords, nil, "near names are for the errors of every room"},
 	{"internal/visible", levelWords, nil, "what came from elsewhere is made fit for terminals alike wherever it is shown"},
+	{"internal/convert", levelInspect, []string{"github.com/pelletier/go-toml"}, "the files of other agents become Belay's own: it reads them as agents are assembled, and Codex and Gemini CLI have files in TOML"},
+	{"internal/namedfile", levelWords, nil, "the files that a command names are found alike where hooks are read and where trust covers them"},
 	{"internal/diff", levelWords, []string{"github.com/aymanbagabas/go-udiff"}, "texts are compared alike wherever a change is shown"},
 	{"internal/mdtable", levelWords, nil, "tables in Markdown are found in the same way for the chat and the console"},
 	{"internal/typeschema", levelWords, []string{"github.com/google/jsonschema-go"}, "Go types are described and decoded alike for tools and answers"},
+	{"internal/tracecontext", levelWords, nil, "the trace context reaches hooks and servers without OpenTelemetry"},
+	{"internal/otlptest", levelShared, []string{"go.opentelemetry.io/proto/otlp", "google.golang.org/protobuf"}, "the tests of programs share a collector"},
+	{"telemetry", levelHosts, []string{openTelemetry, "go.opentelemetry.io/contrib/bridges/otelslog"}, "OpenTelemetry is in this package and the one below, so that a program without them links none of it"},
+	{"telemetry/otlp", levelAssembly, []string{openTelemetry, "google.golang.org/protobuf"}, "a program that has exporters of its own needs none of ours"},
 	{"internal/label", levelWords, nil, "what a call is about is said alike wherever calls are listed"},
 	{"internal/warmhook/...", levelWords, nil, "it runs before all other packages of the program are initialized, so it imports almost nothing"},
 	{"internal/wholefile", levelWords, nil, "files that are there as a whole or not at all are written alike wherever one is"},
@@ -63,7 +70,9 @@ var rooms = []room{
 	{"provider/providertest", levelRooms, nil, "the suite of the providers is for theirs too, and costs no dependency"},
 	{"permit", levelRooms, []string{"github.com/bmatcuk/doublestar", "github.com/goccy/go-yaml", "golang.org/x/sys", "mvdan.cc/sh"}, "the floor reads shell, paths and addresses by itself, and knows no tool of another room; YAML is for the corpus of its tests"},
 	{"sandbox", levelShared, []string{"golang.org/x/sys"}, "what holds programs is the kernel's: it takes its calls and nothing of agents"},
+	{"audit", levelHook, nil, "the format of the chain is public, so that a program can check an export without a store"},
 	{"policy", levelHook, nil, "settings of a turn are typed values and know nothing else"},
+	{"internal/childturn", levelHook, nil, "the root, its subagents and hooks of other agents agree on keys of a context"},
 	{"internal/strictjson", levelHook, []string{"github.com/google/jsonschema-go"}, "inputs of tools and answers of hooks are decoded alike"},
 	{"internal/phasejson", levelShared, []string{"github.com/google/jsonschema-go"}, "phases as JSON, for whatever runs handlers outside Go"},
 	{"skill", levelRooms, nil, "skills are files and text: what reads their frontmatter is shared"},
@@ -92,6 +101,7 @@ var rooms = []room{
 	{"store/sqlite", levelRooms, []string{"github.com/pressly/goose/v3", "github.com/riverqueue/river/riverdriver", "modernc.org/sqlite"}, "one file, one driver without cgo; the job engine is chosen in internal/riverjobs"},
 	{"store/postgres/...", levelRooms, []string{"github.com/jackc/pgx/v5", "github.com/pressly/goose/v3", "github.com/riverqueue/river/riverdriver"}, "one server, one driver; the job engine is chosen in internal/riverjobs"},
 	{"engine/internal/fleet", levelHosts, []string{"github.com/jackc/pgx/v5"}, "the tests of worker processes cut their connections on the server"},
+	{"backtest", levelReplay, nil, "recorded sessions are replayed against hooks and a floor; which ones, the program says"},
 	{"engine", levelHosts, nil, "who takes turns needs a store and agents, and knows none of either"},
 	{"belaytest", levelHosts, nil, "the kit for users' own tests puts the scripted model and the reference store together, and costs no dependency of its own"},
 	{"internal/probetest", levelShared, nil, "the tests of the test kits share a test that may fail, and nothing else"},
@@ -101,11 +111,13 @@ var rooms = []room{
 	{"internal/repotest", levelPrograms, nil, "the rules of the repository look at every package"},
 	{"internal/looptest", levelPrograms, nil, "the behaviour of agents is tested with the test kits and stores that users have"},
 	{"internal/killtest", levelPrograms, nil, "the tests that kill processes at random put everything together"},
+	{"internal/recorded", levelShared, nil, "recorded calls are read alike by audits, tests of hooks and backtests"},
+	{"internal/auditreport", levelRooms, nil, "questions about recorded sessions are answered alike for the command line, the API and the console"},
 	{"internal/timeline", levelShared, nil, "drawing needs the records of the hook runtime and nothing else"},
 	{"internal/riverjobs", levelShared, []string{"github.com/riverqueue/river", "modernc.org/sqlite"}, "the job engine is River, on whatever driver the store brings; SQLite is for its tests"},
 	{"internal/netguard", levelWords, nil, "addresses are checked alike wherever one is connected to"},
 	{"internal/proc", levelShared, nil, "child processes are the operating system's matter: the standard library does"},
-	{"internal/chat", levelShared, []string{"charm.land", "github.com/charmbracelet", "github.com/muesli/cancelreader", "github.com/yuin/goldmark"}, "the chat draws what the runtime tells it, and knows neither stores nor providers"},
+	{"internal/chat", levelShared, []string{"charm.land", "github.com/charmbracelet", "github.com/muesli/cancelreader", "github.com/sahilm/fuzzy", "github.com/yuin/goldmark"}, "the chat draws what the runtime tells it, and knows neither stores nor providers"},
 	{"cmd/...", levelPrograms, nil, "a command puts everything together"},
 	{"examples/...", levelPrograms, nil, "an example is a program"},
 	{"internal/gendocs", levelPrograms, nil, "the generator of the documentation is a program"},
@@ -122,11 +134,19 @@ var rooms = []room{
 	{"channel/telegram", levelEmbed, nil, "one folder for each service, and no SDK"},
 	{"channel/webhook", levelEmbed, nil, "one folder for each service; calls are signed as those of declared hooks"},
 	{"serve", levelServe, []string{"github.com/google/jsonschema-go", "github.com/modelcontextprotocol/go-sdk", "golang.org/x/time"}, "the server offers what a host has; how agents are made, the host knows"},
+	{"acp", levelServe, []string{"github.com/coder/acp-go-sdk"}, "editors are served what a host has, with the types of the protocol's SDK; how agents are made, the host knows"},
+	{"acp/internal/jsonrpc", levelWords, nil, "the connection to an editor knows nothing of agents, and its protocol is another package's"},
 	{"serve/console", levelEmbed, []string{"github.com/a-h/templ", "github.com/yuin/goldmark"}, "the pages use the API through package client, and nothing else of the server"},
+	{"internal/licenses", levelWords, nil, "the licences of dependencies are found alike for the docs and for releases"},
+	{"internal/release", levelPrograms, nil, "the files of a release are made by a program"},
+	{"internal/site", levelPrograms, nil, "the pages of the docs are made by a program"},
 	{"internal/cli", levelPrograms, nil, "the command line puts everything together; cmd/belay only calls it"},
 	{"internal/picture", levelPrograms, nil, "the picture of the README is drawn by a program"},
 	{"internal/demo", levelPrograms, nil, "the guided tour shows everything"},
 }
+
+// openTelemetry is the prefix of the packages that only telemetry may import.
+const openTelemetry = "go.opentelemetry.io/otel"
 
 // benchmark is the program that measures the promised speed. It uses package testing, but
 // is no test.
@@ -150,6 +170,8 @@ var forbidden = map[string]string{
 	"log":                         "use log/slog, with the stable keys phase, subscription, session and turn",
 	"io/ioutil":                   "deprecated: use io and os",
 	"math/rand":                   "use math/rand/v2, or crypto/rand for what must not be guessed",
+	"html/template":               "whoever executes a template keeps all exported methods of all types in the program, which makes it megabytes larger: use templ or fmt",
+	"text/template":               "see html/template: use strings.NewReplacer or fmt",
 	"github.com/pkg/errors":       `use errors and fmt.Errorf with %w`,
 	"github.com/stretchr/testify": "use plain testing and go-cmp: a failure message states the rule",
 	"golang.org/x/exp":            "unstable: use the standard library's slices, maps, cmp and iter",
@@ -277,7 +299,9 @@ func isStandard(imported string) bool {
 
 // isTestKit reports whether a directory holds a test kit, such as hooktest. The name of a
 // test kit ends in "test".
-func isTestKit(dir string) bool { return strings.HasSuffix(path.Base(dir), "test") }
+func isTestKit(dir string) bool {
+	return strings.HasSuffix(path.Base(dir), "test") && dir != "backtest" // it tests policies, not code
+}
 
 func TestDepsRule(t *testing.T) {
 	t.Parallel()

@@ -46,7 +46,7 @@ func (f *goFile) at(pos token.Pos) string {
 
 // repository lists the files of the repository, sorted. It does not use git, so that the
 // tests also run in a source archive. It leaves out hidden directories except .ci, the
-// output of `make build`, and testdata unless withTestdata is set.
+// output of `make build`, `make release` and `make site`, and testdata unless withTestdata is set.
 func repository(withTestdata bool) ([]string, error) {
 	var files []string
 	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
@@ -62,7 +62,7 @@ func repository(withTestdata bool) ([]string, error) {
 		}
 		base := path.Base(name)
 		hidden := strings.HasPrefix(base, ".") && name != "." && name != ".ci"
-		if hidden || name == "bin" || base == "testdata" && !withTestdata {
+		if hidden || name == "bin" || name == "dist" || name == "site" || base == "testdata" && !withTestdata {
 			return fs.SkipDir
 		}
 		return nil

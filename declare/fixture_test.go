@@ -13,6 +13,7 @@ import (
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/hook/hooktest"
+	"github.com/belay-run/belay/internal/filetest"
 )
 
 // place is a directory with hook files.
@@ -44,6 +45,7 @@ func (p *place) put(name, text string) string {
 	if err := os.WriteFile(path, []byte(text), mode); err != nil {
 		p.t.Fatal(err)
 	}
+	filetest.AwaitForks() // hooks execute it
 	return path
 }
 

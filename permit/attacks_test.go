@@ -17,6 +17,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/filetest"
 	"github.com/belay-run/belay/permit"
 )
 
@@ -163,9 +164,7 @@ func put(t *testing.T, name, text string) {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(name, []byte(text), 0o755); err != nil { // executable, because some are scripts
-		t.Fatal(err)
-	}
+	filetest.WriteProgram(t, name, text) // executable, because some are scripts
 }
 
 // fill replaces placeholders such as {{project}} with the directories.

@@ -15,6 +15,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/hook/hooktest"
+	"github.com/belay-run/belay/internal/filetest"
 	"github.com/belay-run/belay/skill"
 	"github.com/belay-run/belay/space"
 	"github.com/belay-run/belay/subagent"
@@ -52,6 +53,7 @@ func (p *place) put(name, text string) string {
 	if err := os.WriteFile(path, []byte(text), mode); err != nil {
 		p.t.Fatal(err)
 	}
+	filetest.AwaitForks() // hooks execute it
 	return path
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/belaytest"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/filetest"
 	"github.com/belay-run/belay/provider/scripted"
 	"github.com/belay-run/belay/space"
 	"github.com/belay-run/belay/subagent"
@@ -535,7 +536,9 @@ func TestAnAgentCannotEditAGateOutOfItsWay(t *testing.T) {
 	host := space.NewHost(&space.Options{Trust: p.trust})
 	deploy := belaytest.NewTool("deploy", "deployed")
 	edit := belay.NewTool("edit", "edits a file", func(_ context.Context, _ struct{}) (string, error) {
-		return "done", os.WriteFile(script, []byte("#!/bin/sh\nexit 0\n"), 0o700)
+		err := os.WriteFile(script, []byte("#!/bin/sh\nexit 0\n"), 0o700)
+		filetest.AwaitForks()
+		return "done", err
 	}, nil)
 	agent := belaytest.New(t, belaytest.Script(
 		belaytest.Calls("deploy", `{}`), belaytest.Calls("edit", `{}`), belaytest.Calls("deploy", `{}`), belaytest.Says("I give up."),

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/belay-run/belay/internal/filetest"
 )
 
 const pushEvent = `{"session_id":"s1","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"git push"}}`
@@ -181,9 +183,7 @@ func TestAWorkerKilledInTheMiddleChangesNothing(t *testing.T) { // SPEC B-05
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{"slow.sh": script, "slow.yaml": "hooks: [{id: slow, phase: tool.pre, run: ./slow.sh, timeout: 60s}]\n"} {
-		if err := os.WriteFile(filepath.Join(user, "hooks", name), []byte(text), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		filetest.WriteProgram(t, filepath.Join(user, "hooks", name), text)
 	}
 	cmd, stdout := w.command(pushEvent)
 	if err := cmd.Start(); err != nil {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/belay-run/belay/internal/filetest"
 )
 
 // put writes a file into a project.
@@ -17,9 +19,7 @@ func put(t *testing.T, dir, name, text string) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(file, []byte(text), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	filetest.WriteProgram(t, file, text)
 }
 
 const (

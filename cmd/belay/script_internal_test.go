@@ -14,6 +14,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/belay-run/belay/internal/filetest"
 	"github.com/belay-run/belay/sandbox"
 )
 
@@ -30,6 +31,7 @@ func TestScripts(t *testing.T) {
 		Condition: condition(sandbox.Find(t.Context(), nil)),
 		Setup: func(env *testscript.Env) error { // each script has its own user
 			env.Setenv("HOME", t.TempDir())
+			filetest.AwaitForks() // scripts execute their files
 			return nil
 		},
 	})

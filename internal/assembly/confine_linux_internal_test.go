@@ -12,6 +12,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/filetest"
 	"github.com/belay-run/belay/sandbox"
 )
 
@@ -38,9 +39,7 @@ func newRoomIn(t *testing.T, mode, user string, files map[string]string) *room {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		filetest.WriteProgram(t, path, text)
 	}
 	spill := SpillDir(s)
 	if err := os.MkdirAll(spill, 0o700); err != nil {

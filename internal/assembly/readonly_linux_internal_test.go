@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/filetest"
 	"github.com/belay-run/belay/permit"
 	"github.com/belay-run/belay/sandbox"
 )
@@ -20,9 +21,7 @@ func TestHarmlessCommandsCannotChangeTheProject(t *testing.T) {
 	programs := outside(t)
 	for _, name := range []string{"ls", "touch"} {
 		script := "#!/bin/sh\necho \"$0\" > changed; echo x > \"$TMPDIR/belay-readonly-$PPID\" && rm \"$TMPDIR/belay-readonly-$PPID\" && echo temporary\n"
-		if err := os.WriteFile(filepath.Join(programs, name), []byte(script), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		filetest.WriteProgram(t, filepath.Join(programs, name), script)
 	}
 	t.Setenv("TMPDIR", os.TempDir())
 	t.Setenv("PATH", programs+":"+os.Getenv("PATH"))

@@ -65,12 +65,17 @@
     place.textContent = "The server does not answer. It is unknown whether your request arrived: look before you try again.";
   });
 
-  // Which approval is on the page, and since when.
-  let shown = "";
-  let shownAt = 0;
+  // Which approval is on the page, and whether it has been there long enough for a key to decide
+  // it: a key that was pressed for the approval before this one must not.
+  let shown = null;
+  let arming = 0;
   const look = () => {
     const now = $("#detail")?.dataset.selected || "";
-    if (now !== shown || !shownAt) { shown = now; shownAt = Date.now(); }
+    if (now === shown) return;
+    shown = now;
+    delete body.dataset.armed;
+    clearTimeout(arming);
+    arming = setTimeout(() => { body.dataset.armed = now; }, 700);
   };
   look();
 
@@ -79,6 +84,7 @@
   let waiting = new Set();
   let timer = 0;
   let loading = false;
+  let swaps = 0; // how often an action of the user changed the page
 
   const address = () => location.pathname + location.search;
 
@@ -92,13 +98,16 @@
     timer = 0;
     const wanted = (part) => what.has("all") || part.dataset.part.split(" ").some((name) => what.has(name));
     loading = true;
+    const before = swaps, from = address();
     try {
-      const response = await fetch(address(), { headers: { "HX-Request": "true" } }).catch(() => null);
+      const response = await fetch(from, { headers: { "HX-Request": "true" } }).catch(() => null);
       if (!response) return; // the stream connects again, and then all is loaded
       if (response.status === 401) { location.reload(); return; }
       if (!response.ok) return;
       const text = await response.text().catch(() => "");
       if (!text) return;
+      // What the user did meanwhile is newer than this answer.
+      if (before !== swaps || from !== address()) { for (const name of what) plan(name); return; }
       const page = new DOMParser().parseFromString(text, "text/html");
       document.title = page.title;
       swap($("#pages"), $("#pages", page));
@@ -217,7 +226,7 @@
 
   // Keys.
   let go = false;
-  document.addEventListener("htmx:afterSwap", look);
+  document.addEventListener("htmx:afterSwap", () => { swaps++; look(); });
   const move = (by) => {
     const all = [...document.querySelectorAll(".items a, .rows .name a, .waterfall a")].filter((a) => a.offsetParent);
     if (all.length === 0) return;
@@ -258,10 +267,8 @@
     if (page) { event.preventDefault(); page.click(); return; }
     const field = $(`[data-focus="${CSS.escape(event.key)}"]`);
     if (field) { event.preventDefault(); field.focus(); return; }
-    // A decision needs a moment of looking: a key that was pressed for the approval before this
-    // one must not decide.
     const button = $(`[data-key="${CSS.escape(event.key)}"]`);
-    if (button && Date.now() - shownAt > 700) { event.preventDefault(); button.click(); }
+    if (button && body.dataset.armed === shown) { event.preventDefault(); button.click(); }
   });
   const helper = $("#help-open");
   if (helper) {

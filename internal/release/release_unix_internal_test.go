@@ -49,7 +49,7 @@ func newRelease(t *testing.T, version string) *release {
 // run. Packing again gives the same bytes.
 //
 // SPEC
-func TestRelease(t *testing.T) { //nolint:tparallel,paralleltest // the subtests share what was built, and are short
+func TestRelease(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("the packages are tried on Linux")
@@ -81,12 +81,20 @@ func TestRelease(t *testing.T) { //nolint:tparallel,paralleltest // the subtests
 		t.Errorf("the files are %v, then %v", slices.Sorted(maps.Keys(first)), slices.Sorted(maps.Keys(second)))
 	}
 	here := r.platforms[0]
-	t.Run("checksums", func(t *testing.T) { testChecksums(t, r, first) })
-	t.Run("statement", func(t *testing.T) { testStatement(t, r, first) })
-	t.Run("bill of materials", func(t *testing.T) { testBill(t, programs[0], first[r.billFile(here)]) })
-	t.Run("Debian package", func(t *testing.T) { testDebian(t, r, programs[0]) })
-	t.Run("container", func(t *testing.T) { testContainer(t, r, first) })
+	for name, test := range map[string]func(t *testing.T){
+		"checksums":         func(t *testing.T) { testChecksums(t, r, first) },
+		"statement":         func(t *testing.T) { testStatement(t, r, first) },
+		"bill of materials": func(t *testing.T) { testBill(t, programs[0], first[r.billFile(here)]) },
+		"Debian package":    func(t *testing.T) { testDebian(t, r, programs[0]) },
+		"container":         func(t *testing.T) { testContainer(t, r, first) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t)
+		})
+	}
 	t.Run("no path of this machine", func(t *testing.T) {
+		t.Parallel()
 		root, err := filepath.Abs(r.root)
 		if err != nil {
 			t.Fatal(err)

@@ -131,7 +131,7 @@ clients: languages ## fetch and build the SDKs that the tests use as clients
 	@cd serve/testdata/openai && npm ls --silent >/dev/null 2>&1 || npm ci --silent --no-audit --no-fund
 
 # What these packages test happens in processes of their own, many of them: the race detector would see little and cost minutes.
-PROCESSES := ./cmd/belay ./engine/internal/fleet ./internal/crashtest ./internal/demo ./internal/killtest ./internal/release ./sandbox ./store/postgres/internal/crash
+PROCESSES := ./cmd/belay ./engine/internal/fleet ./internal/crashtest ./internal/demo/whole ./internal/killtest ./internal/release ./sandbox ./store/postgres/internal/crash
 
 # The race detector leaves out the SQLite library: its code is translated from C and has locks of its own. Watching it makes the
 # tests of the stores three times slower.

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belay-run/belay/internal/demo"
+	"github.com/belay-run/belay/internal/demo/whole"
 )
 
 func (a *app) demoCommand() *cobra.Command {
@@ -15,6 +16,6 @@ Hooks collect, rewrite, block and time out. The process that runs the turn is ki
 turn. At the end a timeline shows the records of all hooks.`,
 		Example: "  belay demo",
 		Args:    arguments(0, 0, "demo takes no arguments"),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return demo.Run(cmd.Context(), a.out) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return demo.Run(cmd.Context(), a.out, whole.Options()) },
 	}
 }

@@ -10,20 +10,19 @@ import (
 	"github.com/belay-run/belay/provider/scripted"
 	"github.com/belay-run/belay/skill"
 	"github.com/belay-run/belay/subagent"
-	"github.com/belay-run/belay/toolbox"
 )
 
 // family shows three things that a user can type: the name of a skill, a text with the
 // trigger of a skill, and a task for a subagent. A hook of the parent denies a call of the
 // subagent.
-func (t *tour) family(ctx context.Context) {
-	t.heading("What users type: /concise is a skill, the word release makes another one active, and a hook of the parent also applies to a subagent")
+func (t *Tour) family(ctx context.Context) {
+	t.Heading("What users type: /concise is a skill, the word release makes another one active, and a hook of the parent also applies to a subagent")
 	catalog := skill.NewCatalog(ctx, skill.Values(
 		skill.Skill{Name: "concise", Description: "Answers briefly.", Body: "Answer in one sentence."},
 		skill.Skill{Name: "release", Body: "Releases of {{project_name}} are reviewed first.", Triggers: []skill.Trigger{{Pattern: "release"}}},
 	))
 	skills, err := skill.New(catalog, &skill.Options{Project: t.root.Name()})
-	if t.failed(err) {
+	if t.Failed(err) {
 		return
 	}
 	child := scripted.New([]scripted.Step{
@@ -34,7 +33,7 @@ func (t *tour) family(ctx context.Context) {
 		Name: "reviewer", Description: "Reviews a release.",
 		Factory: subagent.Agent(child, &belay.Options{Tools: tools(t.root, nil)}),
 	}}})
-	if t.failed(err) {
+	if t.Failed(err) {
 		return
 	}
 	parent := scripted.New([]scripted.Step{
@@ -42,16 +41,16 @@ func (t *tour) family(ctx context.Context) {
 		{Text: "Release 1.2 is reviewed."},
 	}, &scripted.Options{Name: "demo/parent"})
 	agent, err := belay.New(parent, &belay.Options{
-		Store: t.store, Directives: toolbox.Directives(), Extensions: []belay.Extension{skills, subagents},
+		Store: t.store, Extensions: []belay.Extension{skills, subagents},
 		Hooks: []hook.Subscription{belay.ToolPre.On("stay-inside", stayInside, &hook.Options{Match: hook.Match{Tools: []string{"write"}}})},
 	})
-	if t.failed(err) {
+	if t.Failed(err) {
 		return
 	}
-	defer func() { t.failed(agent.Close(context.WithoutCancel(ctx))) }()
-	t.sayf("  user      /concise Is the release ready?")
+	defer func() { t.Failed(agent.Close(context.WithoutCancel(ctx))) }()
+	t.Sayf("  user      /concise Is the release ready?")
 	for event, err := range agent.Session("family").Run(ctx, "/concise Is the release ready?") {
-		if t.failed(err) {
+		if t.Failed(err) {
 			return
 		}
 		t.tellFamily(&event)
@@ -59,29 +58,29 @@ func (t *tour) family(ctx context.Context) {
 	if requests := parent.Requests(); len(requests) > 0 {
 		first := requests[0]
 		_, section, _ := strings.Cut(first.System, "## Skill: release\n\n")
-		t.sayf("  the model was sent the skill in front of the message, %q in its place, and the section %q",
+		t.Sayf("  the model was sent the skill in front of the message, %q in its place, and the section %q",
 			strings.Fields(first.Messages[len(first.Messages)-1].Text())[0], strings.TrimSpace(section))
 	}
 }
 
-func (t *tour) tellFamily(e *belay.Event) {
+func (t *Tour) tellFamily(e *belay.Event) {
 	who := ""
 	if e.Depth > 0 {
 		who = e.Agent + ": "
 	}
 	switch e.Kind { //nolint:exhaustive // the others are not told here
 	case belay.EventSkillInvoked:
-		t.sayf("  skill     %s, by the %s", e.Invoked.Name, e.Invoked.Source)
+		t.Sayf("  skill     %s, by the %s", e.Invoked.Name, e.Invoked.Source)
 	case belay.EventSubagentInvoked:
-		t.sayf("  subagent  %s begins: %s", e.Subagent.Name, e.Subagent.Prompt)
+		t.Sayf("  subagent  %s begins: %s", e.Subagent.Name, e.Subagent.Prompt)
 	case belay.EventSubagentCompleted:
-		t.sayf("  subagent  %s ends: %s", e.Subagent.Name, e.Subagent.Status)
+		t.Sayf("  subagent  %s ends: %s", e.Subagent.Name, e.Subagent.Status)
 	case belay.EventToolUseResult:
 		line, _, _ := strings.Cut(e.Result.Text, "\n")
-		t.sayf("  %-9s %s%s: %s", resultWord(e.Result), who, e.Call.Tool, line)
+		t.Sayf("  %-9s %s%s: %s", resultWord(e.Result), who, e.Call.Tool, line)
 	case belay.EventModelResponse:
 		if text := e.Message.Text(); text != "" {
-			t.sayf("  %-9s %s%s", "model", who, text)
+			t.Sayf("  %-9s %s%s", "model", who, text)
 		}
 	}
 }

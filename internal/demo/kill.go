@@ -38,7 +38,7 @@ func (s *scissors) cut(ctx context.Context, path string) error {
 }
 
 // beVictim runs the turn up to the point where the process is killed.
-func (t *tour) beVictim(ctx context.Context, dir string) error {
+func (t *Tour) beVictim(ctx context.Context, dir string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() { // if the parent has ended, nobody kills this process
@@ -49,7 +49,7 @@ func (t *tour) beVictim(ctx context.Context, dir string) error {
 	cut := &scissors{make(chan struct{})}
 	err := t.enter(ctx, 0, cut)
 	if err == nil {
-		s := &story{tour: t}
+		s := &story{Tour: t}
 		s.line("user", prompt)
 		t.tell(s, t.agent.Session("demo").Run(ctx, prompt), func(e *belay.Event) {
 			if e.Kind == belay.EventToolUse && bytes.Contains(e.Call.Input, []byte(news)) {
@@ -66,10 +66,10 @@ func (t *tour) beVictim(ctx context.Context, dir string) error {
 }
 
 // turn runs the turn in a second process, and kills that process during the turn.
-func (t *tour) turn(ctx context.Context) {
-	t.heading("A turn, as it happens")
+func (t *Tour) turn(ctx context.Context) {
+	t.Heading("A turn, as it happens")
 	self, err := os.Executable()
-	if t.failed(err) {
+	if t.Failed(err) {
 		return
 	}
 	cmd := exec.CommandContext(ctx, self, "demo") //nolint:gosec // this program itself
@@ -77,32 +77,32 @@ func (t *tour) turn(ctx context.Context) {
 	var complaint bytes.Buffer
 	cmd.Stderr = &complaint
 	life, err := cmd.StdinPipe()
-	if t.failed(err) {
+	if t.Failed(err) {
 		return
 	}
 	told, err := cmd.StdoutPipe()
-	if t.failed(err) || t.failed(cmd.Start()) {
+	if t.Failed(err) || t.Failed(cmd.Start()) {
 		return
 	}
 	cut, err := t.repeat(told)
 	if cut {
-		t.heading("The process is killed: " + news + " is written, but the result is not stored")
+		t.Heading("The process is killed: " + news + " is written, but the result is not stored")
 		t.cutAt = time.Now()
 		err = errors.Join(t.err, cmd.Process.Kill())
 	}
 	_ = life.Close()
 	ended := cmd.Wait()
 	switch {
-	case t.failed(context.Cause(ctx)) || t.failed(err):
+	case t.Failed(context.Cause(ctx)) || t.Failed(err):
 	case !cut || ended == nil:
-		t.failed(fmt.Errorf("demo: the turn did not reach the point where the demo kills its process: %w: %s", ended, complaint.String()))
+		t.Failed(fmt.Errorf("demo: the turn did not reach the point where the demo kills its process: %w: %s", ended, complaint.String()))
 	default:
-		t.sayf("  killed    process %d, without any cleanup: %v", cmd.Process.Pid, ended)
+		t.Sayf("  killed    process %d, without any cleanup: %v", cmd.Process.Pid, ended)
 	}
 }
 
 // repeat prints the output of the victim. cut is true if the victim can be killed now.
-func (t *tour) repeat(told io.Reader) (cut bool, err error) {
+func (t *Tour) repeat(told io.Reader) (cut bool, err error) {
 	part := make([]byte, 4096)
 	for !cut && t.err == nil {
 		n, err := told.Read(part)

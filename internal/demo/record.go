@@ -22,9 +22,9 @@ type Recording struct {
 
 // Record runs the tour as [Run] does, and returns the recording of its turn. In the process
 // that is killed it returns nil.
-func Record(ctx context.Context, w io.Writer) (*Recording, error) {
-	t := &tour{w: w, recording: new(Recording)}
-	if dir := os.Getenv(victimDir); dir != "" {
+func Record(ctx context.Context, w io.Writer, opts Options) (*Recording, error) {
+	t := &Tour{opts: opts, w: w, recording: new(Recording)}
+	if dir := os.Getenv(victimDir); dir != "" && t.kills() {
 		return nil, t.beVictim(ctx, dir)
 	}
 	err := t.inScratch(ctx)
@@ -32,13 +32,13 @@ func Record(ctx context.Context, w io.Writer) (*Recording, error) {
 }
 
 // keep fills the recording, if there is one.
-func (t *tour) keep(ctx context.Context) {
+func (t *Tour) keep(ctx context.Context) {
 	if t.recording == nil {
 		return
 	}
 	t.recording.Runs, t.recording.Killed = t.runs(ctx), t.cutAt
 	for m, err := range t.agent.Session("demo").Messages(ctx) {
-		if t.failed(err) {
+		if t.Failed(err) {
 			return
 		}
 		t.recording.Messages = append(t.recording.Messages, m)

@@ -15,8 +15,9 @@ const window = 8000
 
 // script returns the model with its script. Each step expects the results of the previous
 // step, so that a broken hook ends the tour with an error. A process that resumes the turn
-// skips the steps that were already played.
-func script(played int) *scripted.Model {
+// skips the steps that were already played. killed says whether a process is killed in the
+// last call of the first process.
+func script(played int, killed bool) *scripted.Model {
 	reads := scripted.Call{Tool: "read", Input: `{"path": "docs/../CHANGELOG.md"}`}
 	searches := scripted.Call{Tool: "search", Input: `{"text": "release"}`}
 	steps := []scripted.Step{
@@ -59,18 +60,24 @@ func script(played int) *scripted.Model {
 			Calls:  []scripted.Call{{Tool: "write", Input: writeInput{Path: news, Text: "1.2 is out.\n"}}},
 			Usage:  belay.Usage{In: 860, Out: 44},
 		},
-		// The process is killed here.
-		{
+	}
+	if killed {
+		steps = append(steps, scripted.Step{
 			Expect: &scripted.Expect{Results: []scripted.Result{{Tool: "write", Text: "The process ended during", IsError: true}}},
 			Text:   "I was interrupted. Let me see how far that came.",
 			Calls:  []scripted.Call{{Tool: "read", Input: pathInput{news}}},
 			Usage:  belay.Usage{In: 110, CacheRead: 860, Out: 31},
-		},
-		{
+		}, scripted.Step{
 			Expect: &scripted.Expect{Results: []scripted.Result{{Tool: "read", Text: "1.2 is out."}}},
 			Text:   "It was written. CHANGELOG.md and NEWS.md are ready for release 1.2.",
 			Usage:  belay.Usage{In: 60, CacheRead: 970, Out: 24},
-		},
+		})
+	} else {
+		steps = append(steps, scripted.Step{
+			Expect: &scripted.Expect{Results: []scripted.Result{{Tool: "write", Text: "12 bytes"}}},
+			Text:   "CHANGELOG.md and NEWS.md are ready for release 1.2.",
+			Usage:  belay.Usage{In: 60, CacheRead: 860, Out: 20},
+		})
 	}
 	return scripted.New(steps[played:], &scripted.Options{
 		Name: "scripted/demo", Window: window, Pace: scripted.Pace{Pause: 3 * time.Millisecond},

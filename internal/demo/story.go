@@ -10,7 +10,7 @@ import (
 // story prints the events of a turn, one line each. Streamed text of the model continues on
 // its line.
 type story struct {
-	*tour
+	*Tour
 
 	speaking bool // the line of the model's text has not ended
 	step     int  // the last step whose request was printed
@@ -20,7 +20,7 @@ type story struct {
 func (s *story) line(who, what string) {
 	s.hush()
 	indented := strings.ReplaceAll(strings.TrimSpace(what), "\n", "\n"+strings.Repeat(" ", 12))
-	s.sayf("  %-9s %s", who, indented)
+	s.Sayf("  %-9s %s", who, indented)
 }
 
 // hush ends the line of the model's text.

@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/belay-run/belay/internal/demo"
+	"github.com/belay-run/belay/internal/demo/whole"
 	"github.com/belay-run/belay/sandbox"
 )
 
@@ -31,7 +32,7 @@ func run(ctx context.Context, args []string) error {
 	if args[0] == "demo" {
 		story = os.Stdout
 	}
-	recording, err := demo.Record(ctx, story)
+	recording, err := demo.Record(ctx, story, whole.Options())
 	if err != nil || recording == nil {
 		return err
 	}

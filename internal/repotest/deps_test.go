@@ -143,6 +143,7 @@ var rooms = []room{
 	{"internal/cli", levelPrograms, nil, "the command line puts everything together; cmd/belay only calls it"},
 	{"internal/picture", levelPrograms, nil, "the picture of the README is drawn by a program"},
 	{"internal/demo", levelPrograms, nil, "the guided tour shows everything"},
+	{"internal/demo/whole", levelPrograms, nil, "the parts of the tour that take long to compile are apart"},
 }
 
 // openTelemetry is the prefix of the packages that only telemetry may import.

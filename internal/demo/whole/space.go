@@ -1,4 +1,4 @@
-package demo
+package whole
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/demo"
 	"github.com/belay-run/belay/internal/phasejson"
 	"github.com/belay-run/belay/space"
 )
@@ -56,58 +57,58 @@ done
 
 // spaces shows hooks that are loaded from files while an agent runs. It shows what they may
 // do before a person trusts them, what a grant adds, and how much faster a worker is.
-func (t *tour) spaces(ctx context.Context) {
-	t.heading("Hooks without Go: a space is loaded while the agent runs, and may do only what a person allowed")
-	dir := filepath.Join(t.dir, "house")
+func spaces(ctx context.Context, t *demo.Tour) {
+	t.Heading("Hooks without Go: a space is loaded while the agent runs, and may do only what a person allowed")
+	dir := filepath.Join(t.Dir(), "house")
 	for name, text := range spaceFiles {
 		mode := os.FileMode(0o600)
 		if strings.HasPrefix(text, "#!") {
 			mode = 0o700
 		}
 		file := filepath.Join(dir, filepath.FromSlash(name))
-		if t.failed(os.MkdirAll(filepath.Dir(file), 0o700)) || t.failed(os.WriteFile(file, []byte(text), mode)) {
+		if t.Failed(os.MkdirAll(filepath.Dir(file), 0o700)) || t.Failed(os.WriteFile(file, []byte(text), mode)) {
 			return
 		}
 	}
-	trust := space.OpenTrust(filepath.Join(t.dir, "trust"))
+	trust := space.OpenTrust(filepath.Join(t.Dir(), "trust"))
 	host := space.NewHost(&space.Options{Trust: trust})
 	runtime, err := hook.NewRuntime(belay.Phases(), &hook.RuntimeOptions{Grants: host.Grants})
-	if t.failed(err) {
+	if t.Failed(err) {
 		return
 	}
 	loaded, err := space.Load(dir, hook.OriginSpace)
-	if t.failed(err) {
+	if t.Failed(err) {
 		return
 	}
 	lease, err := host.Install(ctx, loaded, &space.Target{Hooks: runtime})
-	if t.failed(err) {
+	if t.Failed(err) {
 		return
 	}
-	defer func() { t.failed(lease.Unload(context.WithoutCancel(ctx))) }()
+	defer func() { t.Failed(lease.Unload(context.WithoutCancel(ctx))) }()
 	for _, n := range lease.Notes() {
 		reason, _, _ := strings.Cut(n.Reason, ":")
-		t.sayf("  closed    %s: %s", n.ID, reason)
+		t.Sayf("  closed    %s: %s", n.ID, reason)
 	}
-	t.judge(ctx, runtime, "before anybody trusts it")
+	judge(ctx, t, runtime, "before anybody trusts it")
 	for _, step := range []struct {
 		what   string
 		grants []string
 	}{{"after a person trusts it", nil}, {"after a person also grants rewrite_input", []string{"rewrite_input"}}} {
-		if _, err := trust.Add(loaded, "the demo's person", step.grants...); t.failed(err) {
+		if _, err := trust.Add(loaded, "the demo's person", step.grants...); t.Failed(err) {
 			return
 		}
-		if t.failed(lease.Reload(ctx)) {
+		if t.Failed(lease.Reload(ctx)) {
 			return
 		}
-		t.judge(ctx, runtime, step.what)
+		judge(ctx, t, runtime, step.what)
 	}
-	t.latencies(ctx, runtime)
+	latencies(ctx, t, runtime)
 }
 
 // judge asks the hooks about a call, and prints the result.
-func (t *tour) judge(ctx context.Context, runtime *hook.Runtime, when string) {
+func judge(ctx context.Context, t *demo.Tour, runtime *hook.Runtime, when string) {
 	x, err := explainWrite(ctx, runtime)
-	if t.failed(err) {
+	if t.Failed(err) {
 		return
 	}
 	var merged struct {
@@ -115,7 +116,7 @@ func (t *tour) judge(ctx context.Context, runtime *hook.Runtime, when string) {
 		Reason   string          `json:"reason"`
 		Input    json.RawMessage `json:"input"`
 	}
-	if len(x.Merged) > 0 && t.failed(json.Unmarshal(x.Merged, &merged)) {
+	if len(x.Merged) > 0 && t.Failed(json.Unmarshal(x.Merged, &merged)) {
 		return
 	}
 	outcome := "runs unchanged"
@@ -128,10 +129,10 @@ func (t *tour) judge(ctx context.Context, runtime *hook.Runtime, when string) {
 	case len(merged.Input) > 0:
 		outcome = "runs with " + string(merged.Input)
 	}
-	t.sayf("  %s, the call %s", when, outcome)
+	t.Sayf("  %s, the call %s", when, outcome)
 	for _, e := range x.Entries {
 		if e.Shadow && e.Asked {
-			t.sayf("  shadow    %s would have answered %s; shadow mode ignores it", e.ID, e.Said)
+			t.Sayf("  shadow    %s would have answered %s; shadow mode ignores it", e.ID, e.Said)
 		}
 	}
 }
@@ -150,11 +151,11 @@ func explainWrite(ctx context.Context, runtime *hook.Runtime) (x hook.Explanatio
 }
 
 // latencies compares a command and a worker that have the same rule.
-func (t *tour) latencies(ctx context.Context, runtime *hook.Runtime) {
+func latencies(ctx context.Context, t *demo.Tour, runtime *hook.Runtime) {
 	took := make(map[string]time.Duration)
 	for range 5 { // take the best of five, because the machine has other work
 		x, err := explainWrite(ctx, runtime)
-		if t.failed(err) {
+		if t.Failed(err) {
 			return
 		}
 		for _, e := range x.Entries {
@@ -163,5 +164,5 @@ func (t *tour) latencies(ctx context.Context, runtime *hook.Runtime) {
 			}
 		}
 	}
-	t.sayf("  the same rule takes %s as a command and %s as a worker", took["house/as-command"].Round(time.Microsecond), took["house/as-worker"].Round(time.Microsecond))
+	t.Sayf("  the same rule takes %s as a command and %s as a worker", took["house/as-command"].Round(time.Microsecond), took["house/as-worker"].Round(time.Microsecond))
 }

@@ -259,6 +259,7 @@ func (v *visit) failNotice(err error) {
 	p := v.problem(err)
 	v.w.Header().Set("Hx-Retarget", "#notice")
 	v.w.Header().Set("Hx-Reswap", "outerHTML")
+	v.w.Header().Set("Hx-Reselect", "#notice") // forms select #main, which a notice does not have
 	v.show(p.Status, notice(sentence(p.Detail), "bad"))
 }
 

@@ -119,6 +119,24 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// An action that the server refuses says why in the notice, and the page stays as it is.
+//
+// SPEC G-02, V-06
+func TestRefusedActionSaysWhy(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	a := w.waits(writeNotes)
+	b := w.open("admin", 1280)
+	b.visit("/approvals/" + a.ID)
+	_ = eval[bool](b, "localStorage.clear(); true") // the key that lets a page act
+	b.click("[value=once]")
+	b.waitText("#notice", "This page cannot act for you")
+	b.waitText("#detail", "notes.md")
+	if d := w.approval(a.ID).Decided; d != nil {
+		t.Errorf("the approval was decided: %+v", d)
+	}
+}
+
 // An approval that is decided elsewhere disappears at once, and new ones appear. Of two people
 // who decide at the same time one wins, and the other is told who.
 //

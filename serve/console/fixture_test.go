@@ -277,6 +277,9 @@ func (w *world) open(as string, width int) *browser {
 		if e.Entry.Level != log.EntryLevelError || strings.Contains(e.Entry.Text, "ERR_CONNECTION") || strings.Contains(e.Entry.Text, "ERR_EMPTY_RESPONSE") || strings.Contains(e.Entry.Text, "ERR_INCOMPLETE") {
 			return "" // a test stops the server
 		}
+		if strings.Contains(e.Entry.Text, "status of 403") || strings.Contains(e.Entry.Text, "status of 422") {
+			return "" // a test does what the server refuses, and looks at the notice
+		}
 		return "log: " + e.Entry.Text
 	})
 	watch(b, &watching, network.RequestWillBeSent, func(e network.EventRequestWillBeSent) string {

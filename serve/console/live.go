@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/client"
+	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/serve/api"
 )
 
@@ -21,10 +23,13 @@ import (
 // news is one event of the stream for console.js.
 type news struct {
 	// What is changed: approvals, turns, runs (of hooks, if the page asks), session (messages of
-	// the session of the page), text (a part of an answer), thinking, or login (the token is no
-	// longer valid).
+	// the session of the page), text (a part of an answer), thinking, note (what a hook says, or
+	// why it failed), or login (the token is no longer valid).
 	What string `json:"what"`
 	Text string `json:"text,omitempty"`
+	// Title is the first line of a note, and Bad says that a hook failed.
+	Title string `json:"title,omitempty"`
+	Bad   bool   `json:"bad,omitempty"`
 	// Fresh says that an attempt of the model begins again: forget the text that came before.
 	Fresh bool `json:"fresh,omitempty"`
 }
@@ -164,10 +169,24 @@ func (o *newsWriter) event(e *belay.Event) {
 			o.send(news{What: "text", Fresh: true})
 		}
 		o.send(news{What: "session"})
-	case belay.EventTokenConsumption, belay.EventToolProgress, belay.EventHookOutput:
+	case belay.EventHookOutput:
+		o.send(news{What: "note", Title: visible.OneLine(e.By) + " says", Text: visible.Clean(e.Text)})
+	case belay.EventHookFailed:
+		o.hookFailed(e)
+		o.send(news{What: "session"})
+	case belay.EventTokenConsumption, belay.EventToolProgress:
 	default:
 		o.send(news{What: "session"})
 	}
+}
+
+// hookFailed sends why a hook failed, with the end of its error output. No store has this text.
+func (o *newsWriter) hookFailed(e *belay.Event) {
+	if e.Diagnostic == nil {
+		return
+	}
+	title, text, _ := strings.Cut(visible.HookFailure(e.By, e.Diagnostic.Phase, e.Diagnostic.Message, e.Text), "\n")
+	o.send(news{What: "note", Bad: true, Title: strings.ToUpper(title[:1]) + title[1:], Text: text})
 }
 
 // fail ends the stream. The browser connects again, unless the token is no longer valid.

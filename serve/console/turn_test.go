@@ -143,3 +143,30 @@ func TestZoom(t *testing.T) {
 	b.key("0")
 	b.waitFor("!location.search.includes('from=') && !document.querySelector('#zoom-out')", "the whole turn")
 }
+
+// A hook that fails says why on the page of the session, at once and only there. Its output is
+// text, whatever it contains. What a hook shows to people is there too.
+//
+// SPEC C-13
+func TestFailedHookSaysWhy(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"~/hooks/after.yaml": `hooks:
+  - {id: lint, phase: tool.post, run: "printf 'no linter\\n<b>here</b>\\033[31m\\n' >&2; exit 3"}
+  - {id: hint, phase: tool.post, run: "echo run the tests too"}
+`})
+	session := w.session("Lint", nil)
+	b := w.open("admin", 1280)
+	b.visit("/sessions/" + session)
+	w.turn(session, `call list {}`)
+	b.waitText("#notes", "Hook lint failed at tool.post")
+	b.waitText("#notes", "no linter\n<b>here</b>")
+	b.waitText("#notes", "hint says")
+	b.waitText("#notes", "run the tests too")
+	if n := eval[int](b, "document.querySelectorAll('#notes b').length"); n != 0 {
+		t.Error("the output of the hook became elements of the page")
+	}
+	b.waitText("#head", "done")
+	if page := w.get("/sessions/"+session, w.cookie("admin")).body; strings.Contains(page, "no linter") {
+		t.Error("the store has the output of the failed hook")
+	}
+}

@@ -175,6 +175,22 @@
     $("#live-thinking").hidden = true;
   };
 
+  // What hooks say, and why they failed. It comes only now: the store does not have it.
+  const mostNotes = 20;
+  const note = (news) => {
+    const box = $("#notes");
+    if (!box) return;
+    const entry = document.createElement("details"), title = document.createElement("summary"), text = document.createElement("pre");
+    entry.className = news.bad ? "bad" : "";
+    entry.open = true;
+    title.textContent = news.title;
+    text.textContent = news.text || "";
+    entry.append(title, text);
+    box.append(entry);
+    if (box.children.length > mostNotes) box.firstElementChild.remove();
+    box.hidden = false;
+  };
+
   let opened = false;
   const connect = () => {
     if (stream || !body.dataset.live || document.hidden) return;
@@ -194,6 +210,7 @@
       const news = JSON.parse(event.data);
       if (news.what === "login" || news.what === "gone") { stream.close(); location.reload(); return; }
       if (news.what === "text" || news.what === "thinking") { write(news); return; }
+      if (news.what === "note") { note(news); return; }
       if (news.what === "session") written = true;
       plan(news.what);
     };

@@ -62,8 +62,11 @@ type Dialect struct {
 	Event string
 	// Matcher and If limit the hook, in the words of that agent. Both may be empty.
 	Matcher, If string
-	// Async means that the agent does not wait for the command.
-	Async bool
+	// Async means that the agent does not wait for the command. Rewake means that such a
+	// command gives the model a message if its exit code is 2.
+	Async, Rewake bool
+	// Original says of which hook of that agent this one is a copy. "belay import" sets it.
+	Original string
 }
 
 // Endpoint is the server of a webhook.

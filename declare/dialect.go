@@ -17,11 +17,13 @@ func (h *hookReading) dialect(v frontmatter.Value) {
 	h.d.Dialect = spoken
 	agent := ""
 	h.mapping(v, "dialect", map[string]func(frontmatter.Value){
-		"agent":   func(v frontmatter.Value) { agent = h.text(v, "agent") },
-		"event":   func(v frontmatter.Value) { spoken.Event = h.text(v, "event") },
-		"matcher": func(v frontmatter.Value) { spoken.Matcher = h.text(v, "matcher") },
-		"if":      func(v frontmatter.Value) { spoken.If = h.text(v, "if") },
-		"async":   func(v frontmatter.Value) { spoken.Async = h.boolean(v, "async") },
+		"agent":    func(v frontmatter.Value) { agent = h.text(v, "agent") },
+		"event":    func(v frontmatter.Value) { spoken.Event = h.text(v, "event") },
+		"matcher":  func(v frontmatter.Value) { spoken.Matcher = h.text(v, "matcher") },
+		"if":       func(v frontmatter.Value) { spoken.If = h.text(v, "if") },
+		"async":    func(v frontmatter.Value) { spoken.Async = h.boolean(v, "async") },
+		"rewake":   func(v frontmatter.Value) { spoken.Rewake = h.boolean(v, "rewake") },
+		"original": func(v frontmatter.Value) { spoken.Original = h.text(v, "original") },
 	})
 	if v.Kind != frontmatter.Map {
 		return // reported above
@@ -62,6 +64,9 @@ func (h *hookReading) checkDialect() {
 	}
 	if err := h.d.waits(); err != nil {
 		h.faultf(line, "%v", err)
+	}
+	if h.d.Dialect.Rewake && !h.d.Dialect.Async {
+		h.faultf(line, "dialect: rewake works only with async: true")
 	}
 }
 

@@ -22,6 +22,8 @@ func TestAHookInTheDialectOfAnotherAgent(t *testing.T) {
 		"no command":         {"phase: tool.pre, dialect: {agent: claude-code, event: PreToolUse}, action: deny", "works only for commands"},
 		"a when":             {"phase: tool.pre, dialect: {agent: claude-code, event: PreToolUse}, match: {when: 'true'}, command: [x]", "has no when"},
 		"a phase that moved": {"phase: subagent.stop, dialect: {agent: claude-code, event: SubagentStop}, command: [x]", "write phase: turn.stop (files of an older `belay import`"},
+		"a copy that wakes":  {`phase: tool.pre, dialect: {agent: claude-code, event: PreToolUse, async: true, rewake: true, original: "c1413ab9379d"}, failure: open, command: [x]`, ""},
+		"rewake alone":       {"phase: tool.pre, dialect: {agent: claude-code, event: PreToolUse, rewake: true}, failure: open, command: [x]", "rewake works only with async: true"},
 		"async":              {"phase: tool.pre, dialect: {agent: claude-code, event: PreToolUse, async: true}, failure: open, command: [x]", ""},
 		"async and closed":   {"phase: tool.pre, failure: closed, dialect: {agent: claude-code, event: PreToolUse, async: true}, command: [x]", "failure: closed has no effect"},
 		"closed and async":   {"phase: tool.pre, dialect: {agent: claude-code, event: PreToolUse, async: true}, failure: closed, command: [x]", "failure: closed has no effect"},

@@ -40,8 +40,9 @@ func plainName(name string) string {
 	}, name)
 }
 
-// mostGuesses limits how many tools a name can mean.
-const mostGuesses = 16
+// MostMeanings is how many tools [Vendor.ServerTools] returns at most. A name with so many
+// meanings may have more: a guard must not let the call pass.
+const MostMeanings = 64
 
 // ServerTools returns the tools of MCP servers that a name of the vendor can mean, in the
 // form server__tool. GitHub Copilot writes server-tool and Gemini CLI mcp_server_tool, and
@@ -52,7 +53,7 @@ func (v Vendor) ServerTools(name string, servers []string) []string {
 	var found []string
 	splits := func(text, sign string) {
 		for i := range text {
-			if len(found) < mostGuesses && i > 0 && i+len(sign) < len(text) && strings.HasPrefix(text[i:], sign) {
+			if len(found) < MostMeanings && i > 0 && i+len(sign) < len(text) && strings.HasPrefix(text[i:], sign) {
 				found = append(found, text[:i]+"__"+text[i+len(sign):])
 			}
 		}
@@ -72,6 +73,28 @@ func (v Vendor) ServerTools(name string, servers []string) []string {
 		for _, server := range servers {
 			found = append(found, server+"__"+rest)
 		}
+	case v == GeminiCLI && ours[strings.ToLower(name)] == "" && !Absent(name) && !strings.Contains(name, "__") && len(servers) > 0: // older versions write the bare name
+		found = append(found, name)
+		for _, server := range servers {
+			found = append(found, server+"__"+name)
+		}
 	}
 	return found
+}
+
+// MayMean reports whether an agent may write a name of a server or a tool in another way:
+// agents change letters and signs, and VS Code cuts names of servers after 13 characters and
+// may put a number behind them.
+func MayMean(written, name string) bool {
+	w, n := alike(written), alike(name)
+	bare := strings.TrimRight(w, "0123456789")
+	return w == n || bare != "" && bare == n || len(w) >= leastCut && (strings.HasPrefix(n, w) || len(bare) >= leastCut && strings.HasPrefix(n, bare))
+}
+
+// leastCut is the length from which a name may be the beginning of a longer one.
+const leastCut = 10
+
+// alike returns a name without the differences that agents make.
+func alike(name string) string {
+	return strings.ToLower(strings.NewReplacer("-", "_").Replace(plainName(name)))
 }

@@ -142,6 +142,8 @@ type instructions struct {
 	files []Instruction
 	seen  map[string]bool // files that are part of the instructions, with links resolved
 	size  int             // bytes of all texts
+
+	agents map[string]string // the text of AGENTS.md as it is written, by directory
 }
 
 // reach returns the directory in which a file of dir may import files: its repository, or else
@@ -168,16 +170,41 @@ func (r *instructions) read(file, within string) {
 		one.Notes = append(one.Notes, "not read: "+err.Error())
 	case r.seen[actual]:
 		one.Notes = append(one.Notes, "already read under another name")
+	case r.copied(file, text):
+		r.seen[actual] = true
+		one.Notes = append(one.Notes, "AGENTS.md in the same directory has its text, so it is not added again")
 	default:
 		r.seen[actual] = true
-		one.Text = r.expand(&one, text, actual, within, 0)
-		if one.Text == "" {
+		whole := r.expand(&one, text, actual, within, 0)
+		if whole == "" {
 			one.Notes = append(one.Notes, "adds no text of its own")
 		}
-		one.Text = r.bounded(&one)
+		one.Text = whole
+		if one.Text = r.bounded(&one); one.Text == whole && filepath.Base(file) == "AGENTS.md" {
+			if r.agents == nil {
+				r.agents = make(map[string]string)
+			}
+			r.agents[filepath.Dir(file)] = text
+		}
 	}
 	r.files = append(r.files, one)
 }
+
+// copied reports whether the AGENTS.md in the same directory has the whole text of a file, as
+// after "belay import". An import of a file means the same only if it begins in the same
+// directory.
+func (r *instructions) copied(file, text string) bool {
+	dir := filepath.Dir(file)
+	beside := filepath.Base(dir) != ".claude"
+	if !beside {
+		dir = filepath.Dir(dir)
+	}
+	text = strings.TrimSpace(text)
+	return text != "" && strings.Contains("\n"+strings.TrimSpace(r.agents[dir])+"\n", "\n"+text+"\n") && (beside || !imported.MatchString(text))
+}
+
+// HasImports reports whether a text may import files.
+func HasImports(text string) bool { return imported.MatchString(text) }
 
 // bounded returns the text of a file within the limits. It notes what was cut.
 func (r *instructions) bounded(one *Instruction) string {

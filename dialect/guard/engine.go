@@ -106,8 +106,14 @@ func (e *Engine) handle(ctx context.Context, ev *event) (answer, error) {
 func (e *Engine) dispatch(ctx context.Context, s *hook.Snapshot, scope hook.Scope, ev *event) (answer, error) {
 	switch ev.phase {
 	case belay.ToolPre.Name():
+		if err := e.guess(ev); err != nil {
+			return answer{decision: belay.ToolDeny, reason: because("", err.Error())}, nil //nolint:nilerr // the denial has the error
+		}
 		return e.toolPre(ctx, s, scope, ev)
 	case belay.ToolPost.Name():
+		if err := e.guess(ev); err != nil {
+			return answer{}, err
+		}
 		return toolPost(ctx, s, scope, ev)
 	case belay.UserPromptSubmit.Name():
 		return userPrompt(ctx, s, scope, ev)
@@ -173,7 +179,6 @@ var severity = map[belay.ToolDecision]int{belay.ToolPass: 0, belay.ToolAsk: 1, b
 func (e *Engine) toolPre(ctx context.Context, s *hook.Snapshot, scope hook.Scope, ev *event) (answer, error) {
 	var merged answer
 	var questions []question
-	e.guess(ev)
 	for i, call := range ev.calls {
 		id := cmp.Or(ev.callID, newID("call-"))
 		if i > 0 {

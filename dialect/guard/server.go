@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -12,6 +13,8 @@ import (
 // server, but its address or its command.
 type Server struct {
 	Name, URL, Command string
+	// Tools are tools of the server that rules and hooks name.
+	Tools []string
 }
 
 // server is what an event says about the MCP server of a call.
@@ -25,29 +28,74 @@ type server struct {
 const nameless = "cursor"
 
 // guess replaces the call of an MCP server's tool by all calls that it can mean. The most
-// severe answer counts, so that a rule about one of them is never missed.
-func (e *Engine) guess(ev *event) {
-	if len(ev.calls) != 1 || ev.phase != belay.ToolPre.Name() {
-		return
-	}
-	var tools []string
-	switch {
-	case ev.server.name != "" && ev.server.tool != "":
-		tools = []string{ev.server.name + "__" + ev.server.tool}
-	case ev.server.tool != "":
-		tools = ev.agent.ServerTools("MCP:"+ev.server.tool, e.names(ev))
-	default:
-		tools = ev.agent.ServerTools(ev.call.Tool, nil)
-	}
-	if len(tools) == 0 {
-		return
+// severe answer counts, so that a rule about one of them is never missed. After a call, only
+// the meanings that rules and hooks name count. An error means that there are too many.
+func (e *Engine) guess(ev *event) error {
+	if len(ev.calls) != 1 {
+		return nil
 	}
 	call := ev.calls[0]
+	written := e.written(ev)
+	if len(written) >= dialect.MostMeanings {
+		return fmt.Errorf("the name of the tool %s can mean too many tools of MCP servers", ev.call.Tool)
+	}
+	if len(written) == 0 && strings.Contains(call.Tool, "__") {
+		written = []string{call.Tool}
+	}
+	tools := e.named(written)
+	if ev.phase == belay.ToolPre.Name() || len(tools) == 0 && len(written) == 1 {
+		tools = append(written, slices.DeleteFunc(tools, func(tool string) bool { return slices.Contains(written, tool) })...)
+	}
+	if len(tools) == 0 {
+		return nil
+	}
 	ev.guessed = len(tools) > 1
 	ev.calls = nil
 	for _, tool := range tools {
 		ev.calls = append(ev.calls, dialect.Call{Tool: tool, Input: call.Input})
 	}
+	return nil
+}
+
+// named returns the tools that a call can mean and that rules and hooks may name.
+func (e *Engine) named(written []string) []string {
+	var tools []string
+	add := func(tool string) {
+		if !slices.Contains(tools, tool) {
+			tools = append(tools, tool)
+		}
+	}
+	for _, one := range written {
+		server, tool, _ := strings.Cut(one, "__")
+		for _, s := range e.Servers {
+			if !dialect.MayMean(server, s.Name) {
+				continue
+			}
+			add(s.Name + "__" + tool)
+			for _, known := range s.Tools {
+				if dialect.MayMean(tool, known) {
+					add(s.Name + "__" + known)
+				}
+			}
+		}
+	}
+	return tools
+}
+
+// written returns the calls that an agent can mean by what it writes, or none if the call is
+// no tool of a server.
+func (e *Engine) written(ev *event) []string {
+	switch {
+	case ev.server.name != "" && ev.server.tool != "":
+		return []string{ev.server.name + "__" + ev.server.tool}
+	case ev.server.tool != "":
+		return ev.agent.ServerTools("MCP:"+ev.server.tool, e.names(ev))
+	}
+	var servers []string
+	for _, s := range e.Servers {
+		servers = append(servers, s.Name)
+	}
+	return ev.agent.ServerTools(ev.call.Tool, servers)
 }
 
 // names returns the names that the server of a call can have.

@@ -140,6 +140,9 @@ func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Mode
 	}
 	a.warnUnpriced(w, model)
 	hooks := append([]hook.Subscription{RememberTurn(s, w.Floor, w.modelName())}, a.Hooks...)
+	if w.Places.wakes.Used() {
+		hooks = append(hooks, w.Places.wakes.Hooks()...)
+	}
 	reading := []belay.Extension{web}
 	var scope []string
 	var restricted map[string][]string

@@ -25,40 +25,50 @@ import (
 	"github.com/belay-run/belay/webtool"
 )
 
-// foreignAgents stands for the agents of other coding agents in the result of agentDirs.
-const foreignAgents = ""
-
-// agentDirs returns the directories of declared agents. An agent in a later directory
+// agentSources returns functions that read the declared agents. An agent of a later function
 // replaces an earlier one with the same name.
-func agentDirs(s *config.Loaded) []string {
-	var dirs []string
-	for _, dir := range []string{s.SystemDir, s.UserDir} {
+func agentSources(s *config.Loaded) []func() ([]*subagent.Declaration, []subagent.Problem) {
+	var all []func() ([]*subagent.Declaration, []subagent.Problem)
+	in := func(dir string) {
 		if dir != "" {
-			dirs = append(dirs, filepath.Join(dir, "agents"))
+			all = append(all, func() ([]*subagent.Declaration, []subagent.Problem) {
+				return subagent.LoadDir(filepath.Join(dir, "agents"))
+			})
 		}
 	}
-	dirs = append(dirs, foreignAgents) // see otherAgents
-	if dir := filepath.Join(s.Project, ".belay", "agents"); staysInside(s.Project, dir) {
-		dirs = append(dirs, dir)
+	others := func(own bool) {
+		all = append(all, func() ([]*subagent.Declaration, []subagent.Problem) { return otherAgents(s, own) })
 	}
-	return dirs
+	in(s.SystemDir)
+	others(true)
+	in(s.UserDir)
+	others(false)
+	if staysInside(s.Project, filepath.Join(ProjectPlace(s), "agents")) {
+		in(ProjectPlace(s))
+	}
+	return all
 }
+
+// errReplaced is the error of an agent that another agent with the same name replaces.
+var errReplaced = errors.New("another agent replaces it")
+
+// IsReplaced reports whether a problem only says that another agent with the same name
+// replaces an agent. That is no mistake in a file.
+func IsReplaced(p *subagent.Problem) bool { return errors.Is(p.Err, errReplaced) }
 
 // Agents reads the declared agents of the machine, the user and the project, sorted by
 // name. An agent of the project replaces an agent of the user with the same name.
 func Agents(s *config.Loaded) ([]*subagent.Declaration, []subagent.Problem) {
 	byName := make(map[string]*subagent.Declaration)
 	var problems []subagent.Problem
-	for _, dir := range agentDirs(s) {
-		load := subagent.LoadDir
-		if dir == foreignAgents {
-			load = func(string) ([]*subagent.Declaration, []subagent.Problem) { return otherAgents(s) }
-		}
-		declared, found := load(dir)
+	for _, load := range agentSources(s) {
+		declared, found := load()
 		problems = append(problems, found...)
 		for _, d := range declared {
 			if before := byName[d.Name]; before != nil {
-				problems = append(problems, subagent.Problem{Path: before.Path, Message: fmt.Sprintf("agent %q is not used: %s replaces it", d.Name, d.Path)})
+				problems = append(problems, subagent.Problem{
+					Path: before.Path, Message: fmt.Sprintf("agent %q is not used: %s replaces it", d.Name, ShownPath(s, d.Path)), Err: errReplaced,
+				})
 			}
 			byName[d.Name] = d
 		}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/declare"
 	"github.com/belay-run/belay/dialect/guard"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/config"
@@ -39,7 +40,7 @@ func (a *Assembler) Guard(ctx context.Context, s *config.Loaded) (*Guarding, err
 func (a *Assembler) guard(ctx context.Context, g *Guarding, s *config.Loaded) error {
 	own := *s
 	own.OtherAgents.Ignore = []string{"all"} // the other agent runs its own hooks
-	if g.places = a.OpenPlaces(ctx, &own); g.places.Err != nil {
+	if g.places = a.openPlaces(ctx, &own, func(d *declare.Declaration) { besideOriginal(s, d) }); g.places.Err != nil {
 		return mistake("hooks, spaces or agents have mistakes, and one of them may be a gate: correct these first, `belay check` checks everything:\n%w", g.places.Err)
 	}
 	floor, err := a.guardFloor(ctx, s)

@@ -33,10 +33,18 @@ func guardServers(s *config.Loaded, p *Places, rules []string) []guard.Server {
 			all = append(all, guard.Server{Name: name, URL: one.URL, Command: strings.Join(append([]string{one.Command}, one.Args...), " ")})
 		}
 	}
+	const pattern = `*?[\`
 	add := func(tool string) {
-		server, _, ok := strings.Cut(strings.TrimPrefix(tool, "mcp__"), "__")
-		if ok && server != "" && !strings.ContainsAny(server, `*?[\`) && !slices.ContainsFunc(all, func(o guard.Server) bool { return o.Name == server }) {
-			all = append(all, guard.Server{Name: server})
+		server, name, ok := strings.Cut(strings.TrimPrefix(tool, "mcp__"), "__")
+		if !ok || server == "" || strings.ContainsAny(server, pattern) {
+			return
+		}
+		at := slices.IndexFunc(all, func(o guard.Server) bool { return o.Name == server })
+		if at < 0 {
+			at, all = len(all), append(all, guard.Server{Name: server})
+		}
+		if name != "" && !strings.ContainsAny(name, pattern) && !slices.Contains(all[at].Tools, name) {
+			all[at].Tools = append(all[at].Tools, name)
 		}
 	}
 	for _, tool := range rules {

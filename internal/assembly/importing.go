@@ -46,15 +46,15 @@ func TranslatePermissions(s *config.Loaded, settings *claude.Settings, path stri
 }
 
 // ReadAgents reads the agents of a directory of another coding agent, and translates them to
-// Belay's names.
-func ReadAgents(s *config.Loaded, dir string) ([]*claude.Agent, []subagent.Problem) {
+// Belay's names. servers are the MCP servers of the project that are imported, too.
+func ReadAgents(s *config.Loaded, dir string, servers map[string]bool) ([]*claude.Agent, []subagent.Problem) {
 	stock, err := stockToolNames(s)
 	if err != nil {
 		return nil, []subagent.Problem{{Path: s.Project, Message: err.Error(), Err: err}}
 	}
 	agents, problems := claude.ReadAgents(dir, "")
 	for _, a := range agents {
-		adapt(s, a, stock)
+		adapt(s, a, stock, servers)
 	}
 	return agents, problems
 }

@@ -19,18 +19,21 @@ import (
 
 // agentDir is a directory with agents of Claude Code. Belay puts the prefix before their
 // names.
-type agentDir struct{ dir, prefix string }
+type agentDir struct {
+	dir, prefix string
+	own         bool // the directory belongs to the user
+}
 
 // otherAgentDirs returns the directories with agents of Claude Code. An agent in a later
 // directory replaces an earlier one with the same name.
 func otherAgentDirs(s *config.Loaded) []agentDir {
 	var dirs []agentDir
 	if own := claudeFiles(context.Background(), s, nil).Own(); own != "" {
-		dirs = append(dirs, agentDir{dir: filepath.Join(own, "agents")})
+		dirs = append(dirs, agentDir{dir: filepath.Join(own, "agents"), own: true})
 	}
 	for _, p := range plugins(s) {
 		for _, dir := range p.Agents {
-			dirs = append(dirs, agentDir{dir, p.Name + "-"})
+			dirs = append(dirs, agentDir{dir: dir, prefix: p.Name + "-"})
 		}
 	}
 	if dir := filepath.Join(s.Project, ".claude", "agents"); staysInside(s.Project, dir) {
@@ -48,8 +51,9 @@ func Foreign(s *config.Loaded, path string) bool {
 	})
 }
 
-// readOtherAgents reads the agents of Claude Code, and translates them to Belay's names.
-func readOtherAgents(s *config.Loaded) ([]*claude.Agent, []subagent.Problem) {
+// readOtherAgents reads the agents of Claude Code, and translates them to Belay's names: the
+// user's own agents, or those of plugins and the project.
+func readOtherAgents(s *config.Loaded, own bool) ([]*claude.Agent, []subagent.Problem) {
 	byName := make(map[string]int)
 	var all []*claude.Agent
 	var problems []subagent.Problem
@@ -57,11 +61,15 @@ func readOtherAgents(s *config.Loaded) ([]*claude.Agent, []subagent.Problem) {
 	if err != nil {
 		return nil, []subagent.Problem{{Path: s.Project, Message: err.Error(), Err: err}}
 	}
+	replaced := copiedServers(s)
 	for _, d := range otherAgentDirs(s) {
+		if d.own != own {
+			continue
+		}
 		agents, found := claude.ReadAgents(d.dir, d.prefix)
 		problems = append(problems, found...)
 		for _, one := range agents {
-			adapt(s, one, stock)
+			adapt(s, one, stock, replaced)
 			if at, ok := byName[one.Name]; ok {
 				problems = append(problems, subagent.Problem{Path: all[at].Path, Message: fmt.Sprintf("agent %q is not used: %s replaces it", one.Name, one.Path)})
 				all[at] = one
@@ -74,15 +82,18 @@ func readOtherAgents(s *config.Loaded) ([]*claude.Agent, []subagent.Problem) {
 	return all, problems
 }
 
-// otherAgents returns the agents of Claude Code, or none if the settings switch them off.
-func otherAgents(s *config.Loaded) ([]*subagent.Declaration, []subagent.Problem) {
+// otherAgents returns the agents of Claude Code that no agent of Belay in the same place
+// replaces. It returns none if the settings switch them off.
+func otherAgents(s *config.Loaded, own bool) ([]*subagent.Declaration, []subagent.Problem) {
 	if !s.OtherAgents.Uses("agents") {
 		return nil, nil
 	}
-	read, problems := readOtherAgents(s)
-	declared := make([]*subagent.Declaration, len(read))
-	for i, one := range read {
-		declared[i] = &one.Declaration
+	read, problems := readOtherAgents(s, own)
+	var declared []*subagent.Declaration
+	for _, one := range read {
+		if ownAgent(s, one.Path, one.Name) == "" {
+			declared = append(declared, &one.Declaration)
+		}
 	}
 	return declared, problems
 }
@@ -90,7 +101,8 @@ func otherAgents(s *config.Loaded) ([]*subagent.Declaration, []subagent.Problem)
 // adapt translates an agent to Belay's names, and notes what it changed. It leaves out tools
 // that Belay does not have, and tools whose limit it cannot keep. So the agent never has more
 // rights than its file gives.
-func adapt(s *config.Loaded, a *claude.Agent, stock []string) {
+// replaced are the servers of the project that are in Belay's own mcp.json.
+func adapt(s *config.Loaded, a *claude.Agent, stock []string, replaced map[string]bool) {
 	notef := func(format string, args ...any) { a.Notes = append(a.Notes, fmt.Sprintf(format, args...)) }
 	if a.Model != "" && a.Model != "inherit" {
 		if _, err := FindModel(s, a.Model); err != nil || !strings.Contains(a.Model, "/") {
@@ -127,11 +139,13 @@ func adapt(s *config.Loaded, a *claude.Agent, stock []string) {
 			notef("tools: %s is the limit %s in Belay", name, strings.Join(patterns, ", "))
 		default: // another name for the same tool needs no note
 		}
-		if !limit {
-			limited[ours] = append(limited[ours], "") // the whole tool
-		}
-		if !slices.Contains(a.Tools, ours) {
-			a.Tools = append(a.Tools, ours)
+		for _, tool := range append([]string{ours}, moved(ours, replaced)...) {
+			if !limit {
+				limited[tool] = append(limited[tool], "") // the whole tool
+			}
+			if !slices.Contains(a.Tools, tool) {
+				a.Tools = append(a.Tools, tool)
+			}
 		}
 	}
 	for _, tool := range a.Tools {
@@ -140,6 +154,15 @@ func adapt(s *config.Loaded, a *claude.Agent, stock []string) {
 		}
 	}
 	without(a, stock)
+}
+
+// moved returns the name of a server's tool after Belay's own mcp.json of the project has
+// replaced the server.
+func moved(tool string, replaced map[string]bool) []string {
+	if server, _, ok := strings.Cut(tool, "__"); ok && replaced[server] {
+		return []string{"project-" + tool}
+	}
+	return nil
 }
 
 // ourTool returns Belay's name of a tool of Claude Code, or "" if Belay does not have the
@@ -190,11 +213,20 @@ func without(a *claude.Agent, stock []string) {
 
 // agentUses reports the agents of Claude Code.
 func agentUses(s *config.Loaded) []OtherFile {
-	agents, problems := readOtherAgents(s)
+	return append(agentUsesIn(s, true), agentUsesIn(s, false)...)
+}
+
+func agentUsesIn(s *config.Loaded, own bool) []OtherFile {
+	agents, problems := readOtherAgents(s, own)
 	var uses []OtherFile
 	for _, one := range agents {
 		f := OtherFile{Path: ShownPath(s, one.Path), Use: switchedOff(s, "agents")}
-		if s.OtherAgents.Uses("agents") {
+		copied := ownAgent(s, one.Path, one.Name)
+		switch {
+		case !s.OtherAgents.Uses("agents"):
+		case copied != "":
+			f.Use = replacedBy(s, "agent "+one.Name, copied)
+		default:
 			f.Use = strings.Join(append([]string{"agent " + one.Name}, one.Notes...), "; ")
 			f.Partly = noteworthy(one.Notes)
 		}

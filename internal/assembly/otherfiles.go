@@ -69,9 +69,9 @@ func instructionUse(s *config.Loaded, one *claude.Instruction) string {
 // tokensOf estimates the tokens of a text, as the context does.
 func tokensOf(text string) int { return (len([]rune(text)) + 3) / 4 }
 
-// ReportOtherFiles sends a notice about each file of another coding agent.
-func (a *Assembler) ReportOtherFiles(ctx context.Context, s *config.Loaded) {
-	for _, f := range a.OtherFiles(ctx, s) {
+// ReportOtherFiles sends a notice about each file of another coding agent, and about more.
+func (a *Assembler) ReportOtherFiles(ctx context.Context, s *config.Loaded, more ...OtherFile) {
+	for _, f := range append(a.OtherFiles(ctx, s), more...) {
 		if f.Partly {
 			a.warn(f.String())
 		} else {

@@ -52,8 +52,10 @@ type HookPlace struct {
 	Vendor dialect.Vendor
 	// Notes are what a person should know about its files. Loading the directory sets them.
 	Notes []vendorhook.Note
-	// Refused is how many hooks Belay does not run.
-	Refused int
+	// Reading has the counts of its hooks. Loading the directory sets it.
+	Reading *vendorhook.Reading
+
+	replaced int // hooks that Belay's own files have, too
 }
 
 // HookPlaces returns the directories of other agents that have hooks: in the project, and
@@ -195,7 +197,7 @@ func (p *HookPlace) readHooks(s *config.Loaded, from *agentFiles, project, root 
 		files = append(files, vendorhook.File{Path: path, Text: text, Whole: root != "" && filepath.Base(name) != "plugin.json" || from.vendor == dialect.Codex})
 	}
 	r, err := from.read(opts, files...)
-	p.Notes, p.Refused = r.Notes, r.Refused
+	p.Notes, p.Reading = r.Notes, r
 	return r.Hooks, err
 }
 
@@ -270,9 +272,31 @@ func (p *Places) loadOthers(s *config.Loaded) {
 	}
 }
 
+// count says how many hooks the directory has, and what becomes of them. Every hook is in one
+// of the numbers.
+func (p *HookPlace) count(s *config.Loaded) *OtherFile {
+	r := p.Reading
+	if r == nil || r.Declared == 0 {
+		return nil
+	}
+	parts := []string{visible.Counted(r.Declared, "hook") + " of " + p.Vendor.Title()}
+	for _, one := range []struct {
+		n    int
+		what string
+	}{{r.Used - p.replaced, "used"}, {p.replaced, "replaced by Belay's own files"}, {r.Refused, "not used (see the warnings)"}, {r.Off, "switched off by disableAllHooks"}} {
+		if one.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", one.n, one.what))
+		}
+	}
+	return &OtherFile{Path: ShownPath(s, p.Dir), Use: strings.Join(parts, ", ")}
+}
+
 func (p *Places) loadOther(s *config.Loaded, place *HookPlace) {
 	p.replaces(s, place)
 	loaded, err := space.LoadForeign(place.Foreign)
+	if f := place.count(s); f != nil {
+		p.Counts = append(p.Counts, *f)
+	}
 	for _, n := range place.Notes {
 		p.Remarks = append(p.Remarks, visible.OneLine(fmt.Sprintf("%s:%d: %s", ShownPath(s, n.File), n.Line, n.Message)))
 	}

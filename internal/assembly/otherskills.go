@@ -92,6 +92,15 @@ func skillUses(ctx context.Context, s *config.Loaded) []OtherFile {
 			continue
 		}
 		uses = append(uses, dir)
+		if source := o.ownSkills(s); source != nil {
+			own := skillsByOldName(ctx, source)
+			skills = slices.DeleteFunc(slices.Clone(skills), func(one *skill.Skill) bool {
+				if own[one.Name] != nil {
+					uses = append(uses, OtherFile{Path: ShownPath(s, one.Path), Use: replacedBy(s, "/"+one.Name, own[one.Name].Path)})
+				}
+				return own[one.Name] != nil
+			})
+		}
 		uses = append(uses, skillNotes(s, skills, err)...)
 	}
 	return uses

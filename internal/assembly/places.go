@@ -35,7 +35,11 @@ type Places struct {
 	// notes on hooks of other agents.
 	Unread, Remarks []string
 
+	// Counts say how many hooks other agents' directories have, and how many of them run.
+	Counts []OtherFile
+
 	transcripts atomic.Pointer[vendorhook.Transcripts] // nil without a store
+	wakes       vendorhook.Wakes
 }
 
 // transcript writes the transcript of a session for hooks of other agents.
@@ -56,8 +60,21 @@ func (p *Places) useStore(s *config.Loaded, store belay.Store) (remove func() er
 
 // OpenPlaces reads all places.
 func (a *Assembler) OpenPlaces(ctx context.Context, s *config.Loaded) *Places {
+	return a.openPlaces(ctx, s, nil)
+}
+
+// openPlaces is like OpenPlaces. If adjust is not nil, it may change hooks with the key
+// dialect.
+func (a *Assembler) openPlaces(ctx context.Context, s *config.Loaded, adjust func(*declare.Declaration)) *Places {
 	p := new(Places)
-	p.Host = a.newHost(ctx, s, p.transcript)
+	p.Host = a.newHost(ctx, s, func(d *declare.Declaration) error {
+		_, err := speak(s, d, p.transcript)
+		p.wakes.Use(d)
+		if adjust != nil && err == nil {
+			adjust(d)
+		}
+		return err
+	})
 	for _, dir := range []string{s.SystemDir, s.UserDir} {
 		if dir != "" {
 			p.load(s, dir, hook.OriginOperator)
@@ -129,15 +146,15 @@ func (p *Places) Of(file string) *space.Space {
 
 // NewHost returns the host that decides which hooks of the places may run.
 func (a *Assembler) NewHost(ctx context.Context, s *config.Loaded) *space.Host {
-	return a.newHost(ctx, s, nil)
+	return a.newHost(ctx, s, func(d *declare.Declaration) error { _, err := speak(s, d, nil); return err })
 }
 
-func (a *Assembler) newHost(ctx context.Context, s *config.Loaded, transcript vendorhook.Transcript) *space.Host {
+func (a *Assembler) newHost(ctx context.Context, s *config.Loaded, speak func(*declare.Declaration) error) *space.Host {
 	opts := &space.Options{
 		NoCommands: !s.Hooks.AllowCommands, ConfineAll: a.Trial,
 		Declare: declare.Options{
 			Project: s.Project, Environ: a.hookEnvironment(s), Secrets: hostSecrets(s), Allowlist: s.Hooks.WebhookAllowlist, Logger: a.hookLogger(s),
-			Confine: a.confineHook(ctx, s), Transport: transportOf(s), Speak: func(d *declare.Declaration) error { _, err := speak(s, d, transcript); return err },
+			Confine: a.confineHook(ctx, s), Transport: transportOf(s), Speak: speak,
 		},
 	}
 	if s.UserDir != "" {

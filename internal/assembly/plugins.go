@@ -94,6 +94,9 @@ func runsCommands(dir string) bool {
 	return runs
 }
 
+// projectServersName is the name of the place with the project's file .mcp.json.
+const projectServersName = "mcp.json"
+
 // serverPlaces returns the project's file .mcp.json as a place, so that its servers start only
 // after trust.
 func serverPlaces(s *config.Loaded) []*HookPlace {
@@ -102,7 +105,7 @@ func serverPlaces(s *config.Loaded) []*HookPlace {
 		return nil
 	}
 	return []*HookPlace{{Vendor: dialect.ClaudeCode, Foreign: &space.Foreign{
-		Dir: s.Project, Origin: hook.Origin{Kind: hook.OriginProject, Name: "mcp.json"}, Files: []string{".mcp.json"}, Trust: "belay trust .mcp.json",
+		Dir: s.Project, Origin: hook.Origin{Kind: hook.OriginProject, Name: projectServersName}, Files: []string{".mcp.json"}, Trust: "belay trust .mcp.json",
 		Read: func() ([]*declare.Declaration, error) { return nil, nil },
 		Servers: func() ([]mcptool.Server, []string, error) {
 			read, err := projectServers(s)
@@ -146,7 +149,20 @@ func serverUses(s *config.Loaded) []OtherFile {
 	case !staysInside(s.Project, filepath.Join(s.Project, ".mcp.json")):
 		f.Use, f.Partly = "not used: it is a link that leads out of the project", true
 	default:
-		f.Use = strings.Join(append([]string{visible.Counted(len(read.Servers), "MCP server") + ", which start after `belay trust .mcp.json`"}, read.Notes...), "; ")
+		own := ownServers(s)
+		var parts []string
+		used := 0
+		for i := range read.Servers {
+			if name := read.Servers[i].Name; own[name] != "" {
+				parts = append(parts, replacedBy(s, "server "+name, own[name]))
+			} else {
+				used++
+			}
+		}
+		if used > 0 || len(parts) == 0 {
+			parts = append([]string{visible.Counted(used, "MCP server") + ", which start after `belay trust .mcp.json`"}, parts...)
+		}
+		f.Use = strings.Join(append(parts, read.Notes...), "; ")
 		f.Partly = len(read.Notes) > 0
 	}
 	return []OtherFile{f}

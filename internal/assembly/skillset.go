@@ -77,6 +77,9 @@ func OwnSkills(ctx context.Context, s *config.Loaded) *skill.Catalog {
 		}
 	}
 	for _, o := range otherSkills(s) {
+		if own := o.ownSkills(s); own != nil {
+			o.source = &unreplaced{Source: o.source, own: own}
+		}
 		sources = append(sources, o.source)
 	}
 	return skill.NewCatalog(ctx, append(sources, last...)...)

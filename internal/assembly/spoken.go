@@ -9,6 +9,8 @@ import (
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/vendorhook"
 	"github.com/belay-run/belay/internal/visible"
+	"github.com/belay-run/belay/mcptool"
+	"github.com/belay-run/belay/space"
 )
 
 // speak makes a hook with the key dialect run as a hook of the agent that the key names.
@@ -30,24 +32,35 @@ func (p *Places) tellSpoken(s *config.Loaded, hooks []*declare.Declaration) {
 		}
 		own := *d
 		notes, _ := speak(s, &own, nil) // installing the hook reports the error
+		p.wakes.Use(&own)
 		for _, n := range notes {
 			p.Remarks = append(p.Remarks, visible.OneLine(fmt.Sprintf("%s:%d: %s", ShownPath(s, n.File), n.Line, n.Message)))
 		}
 	}
 }
 
-// replaces switches hooks of a directory of another agent off, if Belay's own files have
-// them, too: so a hook that "belay import" has copied runs once.
+// replaces switches hooks and servers of a directory of another agent off, if Belay's own
+// files have them, too: so what "belay import" has copied runs once.
 func (p *Places) replaces(s *config.Loaded, place *HookPlace) {
+	if serve := place.Servers; serve != nil && place.Origin.Name == projectServersName {
+		place.Servers = func() ([]mcptool.Server, []string, error) {
+			servers, programs, err := serve()
+			own := ownServers(s)
+			return slices.DeleteFunc(servers, func(one mcptool.Server) bool { return own[one.Name] != "" }), programs, err
+		}
+	}
 	read, first := place.Read, true
 	place.Read = func() ([]*declare.Declaration, error) {
 		hooks, err := read()
+		place.replaced = 0
 		for _, d := range hooks {
+			p.wakes.Use(d)
 			from := vendorhook.Source(d)
 			if len(from) == 0 || slices.ContainsFunc(from, func(f declare.Dialect) bool { return !p.hasSpoken(&f, d, place.Private) }) {
 				continue
 			}
 			d.Options.Disabled = true
+			place.replaced += vendorhook.Handlers(d)
 			if first {
 				p.Remarks = append(p.Remarks, fmt.Sprintf("%s:%d: this hook does not run, because Belay's own files have it, too", ShownPath(s, d.File), d.Line))
 			}
@@ -65,10 +78,23 @@ func (p *Places) hasSpoken(from *declare.Dialect, d *declare.Declaration, privat
 			continue
 		}
 		if slices.ContainsFunc(place.Hooks, func(o *declare.Declaration) bool {
-			return o.Dialect != nil && *o.Dialect == *from && slices.Equal(o.Argv, d.Argv) && !o.Options.Disabled && !o.Options.Shadow
+			if o.Options.Disabled || o.Options.Shadow {
+				return false
+			}
+			return vendorhook.IsCopy(o, from, d.Argv) || vendorhook.IsSuccessor(o, from, d.Argv) && p.trusts(place)
 		}) {
 			return true
 		}
 	}
 	return false
+}
+
+// trusts reports whether the hooks of a place may run. A hook that somebody has changed since
+// the import replaces nothing before that: until then it may check less than the original.
+func (p *Places) trusts(place *space.Space) bool {
+	if place.Origin.Kind == hook.OriginOperator {
+		return true
+	}
+	standing, err := p.Host.Standing(place)
+	return err == nil && standing.Trusted
 }

@@ -50,7 +50,11 @@ func (a *app) check(ctx context.Context, s *config.Loaded) error {
 	problems := []error{a.checkSettings(s), places.Err}
 	agents, found := assembly.Agents(s)
 	for i := range found {
-		if !assembly.Foreign(s, found[i].Path) { // ReportOtherFiles reports those
+		switch {
+		case assembly.Foreign(s, found[i].Path): // ReportOtherFiles reports those
+		case assembly.IsReplaced(&found[i]):
+			a.warn(fmt.Sprintf("%s: %s", assembly.ShownPath(s, found[i].Path), found[i].Message))
+		default:
 			problems = append(problems, &found[i])
 		}
 	}
@@ -61,7 +65,7 @@ func (a *app) check(ctx context.Context, s *config.Loaded) error {
 	_, _, err := a.assembler().ReadMCP()
 	problems = append(problems, err)
 	tally := tallyOf(ctx, places, agents, s)
-	a.assembler().ReportOtherFiles(ctx, s)
+	a.assembler().ReportOtherFiles(ctx, s, places.Counts...)
 	if places.Err == nil {
 		problems = append(problems, a.checkOrder(ctx))
 	}

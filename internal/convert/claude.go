@@ -18,15 +18,15 @@ func (im *importer) claude(ctx context.Context) {
 	for _, name := range []string{"settings.json", "settings.local.json"} {
 		im.claudeSettings(im.at(".claude", name))
 	}
-	im.agents(".claude/agents")
-	im.commands(ctx, ".claude/commands")
-	im.skills(".claude/skills")
-	im.claudeTexts()
 	if im.User {
 		im.claudeUser()
 	} else if path, text, ok := im.read(".mcp.json"); ok {
 		im.serversIn(path, text, "mcpServers", true)
 	}
+	im.agents(".claude/agents")
+	im.commands(ctx, ".claude/commands")
+	im.skills(".claude/skills")
+	im.claudeTexts()
 	im.at(".claude", "hooks") // the scripts stay where they are
 	im.rest(".claude", "projects", "todos", "statsig", "shell-snapshots", "history.jsonl", ".credentials.json", "file-history", "session-env", "debug", "plans", "cache", "backups", "ide", "paste-cache", "telemetry", "tasks", "stats-cache.json")
 }

@@ -50,7 +50,7 @@ func TestNothingOfASetupIsLeftOutInSilence(t *testing.T) { // SPEC B-07
 				".codex/odd":               "x",
 			},
 			writes: map[string]string{
-				".belay/hooks/codex.yaml":       `dialect: {agent: codex, event: PreToolUse, matcher: "Bash"}`,
+				".belay/hooks/codex.yaml":       `dialect: {agent: codex, event: PreToolUse, matcher: "Bash", original: "`,
 				".belay/mcp.json":               `"Authorization": "Bearer ${WIKI}"`,
 				".belay/skills/review/SKILL.md": "metadata: {dialect: claude-code}",
 			},
@@ -65,7 +65,7 @@ func TestNothingOfASetupIsLeftOutInSilence(t *testing.T) { // SPEC B-07
 				"GEMINI.md":                      "Be brief.",
 			},
 			writes: map[string]string{
-				".belay/hooks/gemini-cli.yaml":    `matcher: "(?:write_.*)|(?:replace)"`,
+				".belay/hooks/gemini-cli.yaml":    `matcher: "(?:write_.*)|(?:replace)", original: "`,
 				".belay/mcp.json":                 `"url": "https://wiki.example.com/mcp"`,
 				"belay.yaml":                      `- "deny shell(rm -rf)"`,
 				".belay/skills/git-push/SKILL.md": "Push $ARGUMENTS.",

@@ -78,6 +78,10 @@ func (im *importer) hook(b *strings.Builder, id string, d *declare.Declaration, 
 	if from.Async {
 		what += ", async: true"
 	}
+	if from.Rewake {
+		what += ", rewake: true"
+	}
+	what += ", original: " + quoted(vendorhook.Fingerprint(from, d.Argv))
 	key("dialect", "{"+what+"}")
 	words := make([]string, len(d.Argv))
 	for i, word := range d.Argv {
@@ -91,7 +95,7 @@ func (im *importer) hook(b *strings.Builder, id string, d *declare.Declaration, 
 	case o.Failure == hook.Closed:
 		key("failure", "closed")
 	}
-	if o.Execution == hook.FireAndRecord {
+	if o.Execution == hook.FireAndRecord && !from.Async {
 		key("execution", "fire_and_record")
 	}
 	if o.Concurrent {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/belay-run/belay/dialect/claude"
@@ -18,7 +19,13 @@ import (
 
 // agents writes the agents of a directory as agents of Belay.
 func (im *importer) agents(dir string) {
-	read, problems := assembly.ReadAgents(im.settings, im.at(dir))
+	moved := make(map[string]bool)
+	if !im.User { // Belay puts project- before servers of the project
+		for name := range im.servers {
+			moved[name] = true
+		}
+	}
+	read, problems := assembly.ReadAgents(im.settings, im.at(dir), moved)
 	for i := range problems {
 		im.plan.Read++
 		im.notef(problems[i].Path, "not translated: %s", problems[i].Message)
@@ -117,8 +124,15 @@ func (im *importer) command(s *skill.Skill, body string) {
 	if s.AllowedTools != nil {
 		im.notef(s.Path, "allowed-tools is left out: it would be a limit in Belay, and never adds rights")
 	}
+	var meta []string
 	if placeholders.MatchString(body) {
-		fmt.Fprintf(&b, "metadata: {%s: claude-code}\n", assembly.SkillDialect)
+		meta = append(meta, assembly.SkillDialect+": claude-code")
+	}
+	if name != s.Name {
+		meta = append(meta, assembly.SkillImported+": "+quoted(s.Name))
+	}
+	if len(meta) > 0 {
+		fmt.Fprintf(&b, "metadata: {%s}\n", strings.Join(meta, ", "))
 	}
 	fmt.Fprintf(&b, "---\n%s\n", body)
 	im.put(filepath.Join(im.target, "skills", name, "SKILL.md"), []byte(b.String()), false)
@@ -196,6 +210,16 @@ func (im *importer) skillFiles(from string) (map[string][]byte, error) {
 // instructions writes texts for the model to the AGENTS.md of the project, if it has none.
 // Belay reads the files of the other agents where they are, if used is set.
 func (im *importer) instructions(texts []instruction, used bool) {
+	if !im.User {
+		texts = slices.DeleteFunc(slices.Clone(texts), func(one instruction) bool {
+			moves := filepath.Base(filepath.Dir(one.path)) == ".claude" && claude.HasImports(one.text)
+			if moves {
+				im.plan.Read++
+				im.notef(one.path, "not translated: it imports files relative to its directory. Belay reads it where it is")
+			}
+			return moves
+		})
+	}
 	var parts []string
 	for _, one := range texts {
 		im.plan.Read++
@@ -228,7 +252,7 @@ func (im *importer) instructions(texts []instruction, used bool) {
 	im.put(file, []byte(strings.Join(parts, "\n\n")+"\n"), false)
 	for _, one := range texts {
 		if used {
-			im.notef(one.path, "its text is in AGENTS.md, too: replace it by the line @AGENTS.md, or the model reads it twice")
+			im.notef(one.path, "its text is in AGENTS.md now. Belay leaves this file out, until one of the two is changed")
 		}
 	}
 }

@@ -38,7 +38,10 @@ type said struct {
 }
 
 // Read returns the answer of the phase.
-func (p *proto) Read(_ context.Context, e *worker.Envelope, r *declare.Reply) (json.RawMessage, error) {
+func (p *proto) Read(ctx context.Context, e *worker.Envelope, r *declare.Reply) (json.RawMessage, error) {
+	if p.wake(ctx, e, r) {
+		return nil, nil
+	}
 	if p.async {
 		if r.Err == nil && r.Code != 0 {
 			return nil, failed(fmt.Sprintf("exit code %d", r.Code), fmt.Errorf("its standard error: %s", cmp.Or(r.Stderr, "empty")))

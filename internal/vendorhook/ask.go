@@ -62,6 +62,8 @@ type proto struct {
 	readsTranscript bool
 	when            *condition
 	memory          *memory
+	rewake          bool   // exit code 2 wakes the model, although nothing waits for the command
+	wakes           *Wakes // nil: nothing wakes the model here
 	decl            *declare.Declaration
 }
 

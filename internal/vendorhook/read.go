@@ -75,10 +75,12 @@ type Note struct {
 
 // Reading is what hook files declare.
 type Reading struct {
+	// Hooks are the hooks that run. Equal commands of an event are one of them.
 	Hooks []*declare.Declaration
 	Notes []Note
-	// Refused is how many hooks Belay does not run.
-	Refused int
+	// Declared is how many hooks the files have. Used of them run, Refused do not, and Off are
+	// switched off by the file itself. Each refused hook has a note.
+	Declared, Used, Refused, Off int
 }
 
 // reader reads the hook files of one directory.
@@ -110,7 +112,7 @@ func Read(p *Profile, opts *Options, files ...File) (*Reading, error) {
 		}
 	}
 	if off {
-		r.out.Hooks = nil
+		r.out.Hooks, r.out.Off, r.out.Used = nil, r.out.Used, 0
 	}
 	if slices.Contains(opts.Grants, "approve") {
 		r.addApprover()
@@ -131,7 +133,12 @@ func (r *reader) notef(line int, warning bool, format string, args ...any) {
 
 // refusef notes a hook that does not run.
 func (r *reader) refusef(line int, format string, args ...any) {
-	r.out.Refused++
+	r.refuseAllf(1, line, format, args...)
+}
+
+// refuseAllf notes several hooks that do not run.
+func (r *reader) refuseAllf(count, line int, format string, args ...any) {
+	r.out.Refused += count
 	r.notef(line, true, format, args...)
 }
 
@@ -142,7 +149,8 @@ func (r *reader) document(root frontmatter.Value) (off bool) {
 		case f.Key == "hooks" && f.Value.Kind == frontmatter.Map:
 			r.events(f.Value)
 		case f.Key == "hooks":
-			r.notef(f.Line, true, "hooks is %s, so none of these hooks run: write an object with events", f.Value.Kind)
+			r.out.Declared += len(f.Value.List)
+			r.refuseAllf(len(f.Value.List), f.Line, "hooks is %s, so none of these hooks run: write an object with events", f.Value.Kind)
 		case f.Key == "disableAllHooks" && f.Value.Text == "true":
 			r.notef(f.Line, false, "disableAllHooks is set: the hooks of %s in this directory do not run", r.Vendor.Title())
 			off = true
@@ -166,7 +174,10 @@ func (r *reader) events(v frontmatter.Value) {
 
 func (r *reader) event(f frontmatter.Field) {
 	event, known := r.Vendor.Event(f.Key)
-	groups := f.Value.List
+	groups, count := f.Value.List, declared(f.Value)
+	if known || f.Value.Kind == frontmatter.List {
+		r.out.Declared += count
+	}
 	switch {
 	case f.Value.Kind != frontmatter.List && known:
 		r.refusef(f.Line, "%s is %s, so its hooks do not run: write a list", f.Key, f.Value.Kind)
@@ -179,13 +190,10 @@ func (r *reader) event(f frontmatter.Field) {
 		for _, e := range r.Vendor.Events() {
 			names = append(names, e.Name)
 		}
-		r.refusef(f.Line, "there is no event %q in %s%s: its hooks do not run", f.Key, r.Vendor.Title(), near.Hint(f.Key, names))
+		r.refuseAllf(count, f.Line, "there is no event %q in %s%s: its hooks do not run", f.Key, r.Vendor.Title(), near.Hint(f.Key, names))
 		return
 	case event.Phase == "":
-		for range max(1, len(groups)) {
-			r.out.Refused++
-		}
-		r.notef(f.Line, true, "Belay has no event %s: its hooks do not run", f.Key)
+		r.refuseAllf(count, f.Line, "Belay has no event %s: its hooks do not run", f.Key)
 		return
 	}
 	for _, g := range groups {
@@ -201,7 +209,7 @@ func (r *reader) group(event dialect.Event, v frontmatter.Value) {
 	}
 	matcher, line := "", v.Line
 	var hooks []frontmatter.Value
-	direct := false
+	listed, direct := false, isDirect(v)
 	for _, f := range v.Map {
 		switch f.Key {
 		case "matcher":
@@ -212,21 +220,25 @@ func (r *reader) group(event dialect.Event, v frontmatter.Value) {
 				r.notef(f.Line, true, "matcher is %s: Belay runs the hooks for everything", f.Value.Kind)
 			}
 		case "hooks":
-			hooks = f.Value.List
+			listed = true
+			if hooks = f.Value.List; f.Value.Kind != frontmatter.List {
+				r.refusef(f.Line, "hooks of %s is %s, so it does not run: write a list", event.Name, f.Value.Kind)
+			}
 		case "command", "type":
-			direct = true
 		case "description", "sequential", "id":
 		case "timeout", "name", "args", "async", "statusMessage", "if", "shell", "once", "asyncRewake":
-			if !direct && !hasKey(v, "command") {
+			if !direct {
 				r.notef(f.Line, true, "%s belongs to a hook, and not beside matcher: Belay ignores it", f.Key)
 			}
 		default:
 			r.notef(f.Line, false, "unknown key %q: Belay ignores it", f.Key)
 		}
 	}
-	if direct && hooks == nil {
+	switch {
+	case direct:
 		r.refusef(v.Line, "this hook is not in a list hooks, so %s does not run it, and neither does Belay: write {\"hooks\": [ … ]}", r.Vendor.Title())
-		return
+	case !listed:
+		r.notef(v.Line, true, "an entry of %s has no hooks: it does nothing", event.Name)
 	}
 	m := r.matcher(event, matcher, line)
 	for _, h := range hooks {
@@ -243,7 +255,7 @@ type entry struct {
 	kind, command, shell, condition, status string
 	args                                    []string
 	timeout                                 time.Duration
-	async, closed                           bool
+	async, rewake, closed                   bool
 	line                                    int
 }
 
@@ -286,6 +298,9 @@ func (r *reader) key(event dialect.Event, e *entry, f frontmatter.Field) {
 	case "command", "bash":
 		e.command = f.Value.Text
 	case "args":
+		if f.Value.Kind != frontmatter.List {
+			r.notef(f.Line, true, "args is %s: Belay runs the command without arguments: write a list", f.Value.Kind)
+		}
 		for _, arg := range f.Value.List {
 			e.args = append(e.args, arg.Text)
 		}
@@ -296,7 +311,7 @@ func (r *reader) key(event dialect.Event, e *entry, f frontmatter.Field) {
 	case "shell":
 		e.shell = f.Value.Text
 	case "async":
-		e.async = e.async || f.Value.Text == "true"
+		e.async = r.isSet(f) || e.async
 	case "onFailure":
 		switch e.closed = f.Value.Text != "continue" && f.Value.Text != "allow"; {
 		case f.Value.Text == "block":
@@ -304,9 +319,8 @@ func (r *reader) key(event dialect.Event, e *entry, f frontmatter.Field) {
 			r.notef(f.Line, true, "onFailure: Belay does not know %q: if the hook fails, it blocks", f.Value.Text)
 		}
 	case "asyncRewake":
-		if f.Value.Text == "true" {
-			e.async = true
-			r.notef(f.Line, true, "asyncRewake: the hook runs in the background, but in Belay its exit code 2 does not wake the model")
+		if r.isSet(f) {
+			e.async, e.rewake = true, true
 		}
 	case "once":
 		r.notef(f.Line, false, "once has no effect in this file, as in %s", r.Vendor.Title())
@@ -319,6 +333,14 @@ func (r *reader) key(event dialect.Event, e *entry, f frontmatter.Field) {
 	default:
 		r.notef(f.Line, false, "unknown key %q of a hook at %s: Belay ignores it", f.Key, event.Name)
 	}
+}
+
+// isSet returns the value of a key that is true or false.
+func (r *reader) isSet(f frontmatter.Field) bool {
+	if f.Value.Text != "true" && f.Value.Text != "false" {
+		r.notef(f.Line, true, "%s must be true or false: Belay takes false", f.Key)
+	}
+	return f.Value.Text == "true"
 }
 
 func (r *reader) timeout(e *entry, f frontmatter.Field) {
@@ -346,14 +368,15 @@ func (r *reader) add(event dialect.Event, m *matcher, e *entry) {
 	if err != nil {
 		r.notef(e.line, true, "if: %v: Belay runs the hook for everything that its matcher matches", err)
 	}
-	key := fmt.Sprintf("%s %q %t %t", event.Name, argv, e.async, e.closed)
+	r.out.Used++
+	key := fmt.Sprintf("%s %q %t %t %t", event.Name, argv, e.async, e.rewake, e.closed)
 	if first := r.same[key]; first != nil {
 		first.when.add(m, rule)
 		first.decl.Options.Timeout = max(first.decl.Options.Timeout, e.timeout)
 		return
 	}
 	r.count[event.Name]++
-	p := &proto{Profile: r.Profile, opts: r.opts, event: event, async: e.async, strict: e.closed || r.opts.Strict, memory: r.memory, when: &condition{profile: r.Profile, kind: event.Kind, dir: r.opts.Project}}
+	p := &proto{Profile: r.Profile, opts: r.opts, event: event, async: e.async, rewake: e.rewake, strict: e.closed || r.opts.Strict, memory: r.memory, when: &condition{profile: r.Profile, kind: event.Kind, dir: r.opts.Project}}
 	p.when.add(m, rule)
 	scripts := namedfile.Find(r.opts.Project, r.opts.Root, argv)
 	p.readsTranscript = mentions(argv, scripts, "transcript")

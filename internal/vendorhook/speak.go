@@ -1,9 +1,12 @@
 package vendorhook
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/belay-run/belay/declare"
@@ -38,7 +41,7 @@ func Speak(p *Profile, opts *Options, d *declare.Declaration) ([]Note, error) {
 	if rule != nil && !isTool(event.Kind) {
 		return nil, errors.New("dialect: if works only at events of tools: remove it")
 	}
-	spoken := &proto{Profile: p, opts: &own, event: event, async: d.Options.Execution == hook.FireAndRecord || d.Dialect.Async, memory: newMemory(), decl: d}
+	spoken := &proto{Profile: p, opts: &own, event: event, async: d.Options.Execution == hook.FireAndRecord || d.Dialect.Async, rewake: d.Dialect.Rewake, memory: newMemory(), decl: d}
 	spoken.when = &condition{profile: p, kind: event.Kind, dir: own.Project}
 	spoken.when.add(m, rule)
 	spoken.readsTranscript = mentions(d.Argv, namedfile.Find(own.Project, own.Root, d.Argv), "transcript")
@@ -47,6 +50,30 @@ func Speak(p *Profile, opts *Options, d *declare.Declaration) ([]Note, error) {
 		spoken.detach()
 	}
 	return r.out.Notes, nil
+}
+
+// Fingerprint identifies a hook of [Source] for [declare.Dialect.Original].
+func Fingerprint(from *declare.Dialect, argv []string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %q %q %t %t %q", from.Agent, from.Event, from.Matcher, from.If, from.Async, from.Rewake, argv))
+	return hex.EncodeToString(sum[:6])
+}
+
+// IsCopy reports whether a hook with the key dialect does what a hook of [Source] does.
+func IsCopy(d *declare.Declaration, from *declare.Dialect, argv []string) bool {
+	if d.Dialect == nil {
+		return false
+	}
+	own := *d.Dialect
+	own.Original = from.Original
+	return own == *from && slices.Equal(d.Argv, argv)
+}
+
+// IsSuccessor reports whether a hook with the key dialect was imported from a hook of
+// [Source], also if somebody has changed it since. Nothing may wait less for the successor of
+// a gate.
+func IsSuccessor(d *declare.Declaration, from *declare.Dialect, argv []string) bool {
+	own := d.Dialect
+	return own != nil && own.Original != "" && own.Original == Fingerprint(from, argv) && own.Agent == from.Agent && own.Event == from.Event && (from.Async || !own.Async)
 }
 
 // Source says where a hook of [Read] comes from: its event and its matcher. Matchers of one
@@ -59,13 +86,21 @@ func Source(d *declare.Declaration) []declare.Dialect {
 	}
 	var all []declare.Dialect
 	for _, one := range p.when.any {
-		from := declare.Dialect{Agent: p.Vendor, Event: p.event.Name, Matcher: one.matcher.text, Async: d.Detached}
+		from := declare.Dialect{Agent: p.Vendor, Event: p.event.Name, Matcher: one.matcher.text, Async: d.Detached || p.rewake, Rewake: p.rewake}
 		if one.rule != nil {
 			from.If = one.rule.text
 		}
 		all = append(all, from)
 	}
 	return grouped(all, !p.AlwaysRegexp)
+}
+
+// Handlers returns how many hooks of the files a hook of [Read] stands for.
+func Handlers(d *declare.Declaration) int {
+	if p, ok := d.Protocol.(*proto); ok {
+		return len(p.when.any)
+	}
+	return 0
 }
 
 // plainMatcher matches a matcher that is a list of names.

@@ -128,7 +128,7 @@ type model struct {
 	steers   bool      // a message that is sent while a turn runs steers it, instead of waiting
 	messages int       // how many messages were sent to running turns
 	steered  []steered // messages that the running turn has not taken yet
-	cycled   string    // the mode before the first of several shift+tab
+	passed   string    // the mode at which the last shift+tab stopped: see stay
 	stopped  bool      // the last turn was aborted
 	away     bool      // the terminal has no focus
 	waited   bool      // the chat waited for the user before this message, see notify
@@ -197,6 +197,7 @@ func (m *model) heed(msg tea.Msg) tea.Cmd {
 		m.look.light = !msg.IsDark()
 		m.md.fit(m.md.width, m.look.light)
 	case tea.PasteMsg:
+		m.stay()
 		m.pressed, m.asking = m.now, false
 		m.editor.insert(msg.Content)
 	case tea.KeyPressMsg:
@@ -275,13 +276,13 @@ func tickLater() tea.Cmd {
 
 func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 	key := msg.String()
+	if key != "shift+tab" {
+		m.stay()
+	}
 	if key == "ctrl+c" {
 		return m.interrupt()
 	}
 	m.asking = false
-	if key != "shift+tab" {
-		m.cycled = ""
-	}
 	if cmd, ok := m.answerKey(key); ok {
 		m.pressed = m.now
 		return cmd

@@ -44,6 +44,8 @@ type Controls struct {
 	Rewind     func(ctx context.Context, session, at string, keepFiles bool) (Session, string, error)
 	// Attach returns the images that a message names, and what to say about them.
 	Attach func(text string) (parts []belay.Part, said []string)
+	// Clipboard returns the image in the clipboard.
+	Clipboard func(ctx context.Context) (belay.Part, error)
 	// Files lists the files of the project, for completion.
 	Files func(ctx context.Context) ([]string, error)
 	// AddDir lets the agent use one more directory. It returns what that means.

@@ -54,6 +54,7 @@ func (a *app) chatControls(at *chatPlace) chat.Controls {
 		Jobs:      func(session string) []chat.Job { return jobsOf(w.Background.List(session)) },
 		JobOutput: w.Background.Output,
 		StopJob:   w.Background.Stop,
+		Clipboard: newClipboard(w.Settings.Environment).image,
 		Attach:    func(text string) ([]belay.Part, []string) { return attachments(w.Settings.Project, text) },
 	}
 	for _, name := range []string{"plan", permit.Strict.Name, permit.Standard.Name, permit.Build.Name} {

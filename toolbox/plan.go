@@ -28,13 +28,13 @@ type PlanView struct {
 // and the turn, and the policy of the turn.
 // leave ends plan mode and returns the name of the next mode. The extension does not forbid
 // anything itself: the floor must do that, with the mode permit.Plan.
-func Planning(active func(ctx context.Context, session, turn string, set policy.Settings) bool, leave func(session string) (mode string, err error)) belay.Extension { //nolint:ireturn // its concrete type is private
+func Planning(active func(ctx context.Context, session, turn string, set policy.Settings) bool, leave func(ctx context.Context, session string) (mode string, err error)) belay.Extension { //nolint:ireturn // its concrete type is private
 	return &planning{active, leave}
 }
 
 type planning struct {
 	active func(ctx context.Context, session, turn string, set policy.Settings) bool
-	leave  func(session string) (mode string, err error)
+	leave  func(ctx context.Context, session string) (mode string, err error)
 }
 
 var (
@@ -59,8 +59,8 @@ func (p *planning) Tools() []belay.Tool {
 }
 
 // present runs after the user has approved the plan.
-func (p *planning) present(_ context.Context, call *belay.Invocation, in *planInput) (belay.Result, error) {
-	mode, err := p.leave(call.Session)
+func (p *planning) present(ctx context.Context, call *belay.Invocation, in *planInput) (belay.Result, error) {
+	mode, err := p.leave(ctx, call.Session)
 	if err != nil {
 		return belay.Result{}, failf(belay.ClassFailed, "The user approved the plan, but plan mode could not be ended: %v.", err)
 	}

@@ -35,7 +35,7 @@ func planKit(t *testing.T, steps []scripted.Step, approve func(belay.Question) b
 		Approver: approverFunc(func(_ context.Context, q belay.Question) (belay.Decision, error) { return approve(q), nil }),
 		Extensions: []belay.Extension{
 			toolbox.New(openRoot(t, dir), nil),
-			toolbox.Planning(func(context.Context, string, string, policy.Settings) bool { return planning.Load() }, func(string) (string, error) { planning.Store(false); return "standard", nil }),
+			toolbox.Planning(func(context.Context, string, string, policy.Settings) bool { return planning.Load() }, func(context.Context, string) (string, error) { planning.Store(false); return "standard", nil }),
 		},
 	})
 	if err != nil {

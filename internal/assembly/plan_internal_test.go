@@ -55,7 +55,7 @@ func TestModeAfterAPlan(t *testing.T) {
 					test.want = "build"
 				}
 			}
-			if got, err := f.LeavePlan("s"); err != nil || got != test.want || f.ModeOf("s").Name != test.want || f.ModeOf("s/1").Name != test.want {
+			if got, err := f.LeavePlan(t.Context(), "s"); err != nil || got != test.want || f.ModeOf("s").Name != test.want || f.ModeOf("s/1").Name != test.want {
 				t.Errorf("the mode is %q, and %s for calls (%v), want %s", got, f.ModeOf("s").Name, err, test.want)
 			}
 			if f.ModeOf("other") == f.ModeOf("s") && test.flag == "plan" {

@@ -17,7 +17,9 @@ import (
 var (
 	TurnMode     = policy.First[string]("belay.mode")
 	turnModeFrom = policy.First[string]("belay.mode_from") // where the mode comes from, such as "flag"
-	TurnModel    = policy.First[string]("belay.model")
+	// turnModeBefore is the mode to which an approved plan returns, if a person chose one.
+	turnModeBefore = policy.First[string]("belay.mode_before_plan")
+	TurnModel      = policy.First[string]("belay.model")
 )
 
 // RememberTurn returns the hook that stores the mode and the model with each turn. It runs
@@ -25,8 +27,11 @@ var (
 // stored. A nil floor has no modes of its own for sessions.
 func RememberTurn(s *config.Loaded, f *Floor, model string) hook.Subscription {
 	return belay.TurnPrePolicy.On("belay.turn", func(_ context.Context, begun belay.TurnBegun) (belay.TurnPolicy, error) {
-		mode, from := f.modeToRemember(begun.Session(), s)
+		mode, from, before := f.modeToRemember(begun.Session(), s)
 		settings := []policy.Setting{TurnMode.Set(mode), turnModeFrom.Set(from)}
+		if before != "" {
+			settings = append(settings, turnModeBefore.Set(before))
+		}
 		if model != "" {
 			settings = append(settings, TurnModel.Set(model))
 		}
@@ -70,7 +75,7 @@ func modeOfTurn(s *config.Loaded, turn policy.Settings) permit.Mode {
 		today = permit.ReadOnly // never happens, because config checks the mode
 	}
 	name, _ := TurnMode.Value(turn)
-	had, err := permit.ModeOf(name)
+	had, err := storedMode(name)
 	if err != nil || s.From("mode").Kind == "flag" {
 		return today
 	}

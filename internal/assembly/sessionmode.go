@@ -3,6 +3,7 @@ package assembly
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -23,16 +24,27 @@ type sessionModes struct {
 }
 
 type sessionMode struct {
-	now    permit.Mode
-	before string // the mode that plan mode replaced
+	now permit.Mode
+	// chosen is the last mode other than plan that a person chose. It is empty if the person
+	// chose none in this process.
+	chosen permit.Mode
 }
 
 // SetMode changes the mode of a session and of its subagents, from the next call on. That also
 // applies to a running turn. With an empty name the session follows the settings again. The
 // mode is kept in this process only, but each turn stores the mode that it began with.
 func (f *Floor) SetMode(session, name string) error {
+	return f.changeMode(session, name, true)
+}
+
+// PassMode is like SetMode for a mode that a person only passes on the way to another one, such
+// as with a key for the next mode. An approved plan does not return to such a mode.
+func (f *Floor) PassMode(session, name string) error {
+	return f.changeMode(session, name, false)
+}
+
+func (f *Floor) changeMode(session, name string, chosen bool) error {
 	session = topSession(session)
-	before := f.ModeOf(session).Name
 	f.modes.mu.Lock()
 	defer f.modes.mu.Unlock()
 	if name == "" {
@@ -43,28 +55,95 @@ func (f *Floor) SetMode(session, name string) error {
 	if err != nil {
 		return mistake("%w", err)
 	}
-	if before == mode.Name { // plan mode twice must not forget what it replaced
-		before = f.modes.of[session].before
+	next := sessionMode{mode, f.modes.of[session].chosen}
+	if chosen && mode != permit.Plan {
+		next.chosen = mode
 	}
-	f.modes.set(session, sessionMode{mode, before})
+	f.modes.set(session, next)
 	return nil
 }
 
-// LeavePlan ends plan mode in a session, because a person has approved the plan. It returns the
-// mode of the session from now on: the mode before plan mode, or else that of the settings, or
-// else the default.
-func (f *Floor) LeavePlan(session string) (string, error) {
-	name := f.ModeBefore(session)
-	if name == "" || name == permit.Plan.Name {
-		name = f.settings.ModeAfterPlan()
+// CopyMode gives a session the mode that a person has chosen for another one, and the mode to
+// which an approved plan returns.
+func (f *Floor) CopyMode(from, to string) {
+	mode, known := f.chosenMode(from)
+	if !known {
+		return
 	}
-	if name == "" {
-		name = permit.Standard.Name
-		if f.box != nil {
-			name = permit.Build.Name
+	f.modes.mu.Lock()
+	defer f.modes.mu.Unlock()
+	f.modes.set(topSession(to), mode)
+}
+
+// LeavePlan ends plan mode in a session, because a person has approved the plan. It returns the
+// mode of the session from now on. That is the last mode other than plan that a person chose, in
+// this process or before the open turn began in another one, or else that of the settings, or
+// else the default. Settings of this process make a mode from another process stricter.
+func (f *Floor) LeavePlan(ctx context.Context, session string) (string, error) {
+	session = topSession(session)
+	mode, _ := f.chosenMode(session)
+	next := mode.chosen
+	if next == (permit.Mode{}) {
+		set, err := f.openPolicy(ctx, session)
+		if err != nil {
+			return "", err
+		}
+		next = f.beforePlan(set)
+	}
+	f.modes.mu.Lock()
+	defer f.modes.mu.Unlock()
+	f.modes.set(session, sessionMode{next, mode.chosen})
+	return next.Name, nil
+}
+
+// beforePlan returns the mode to which a turn returns that began with this policy: the mode that
+// a person had chosen, or the mode of the turn, or else that of the settings.
+func (f *Floor) beforePlan(turn policy.Settings) permit.Mode {
+	name, _ := turnModeBefore.Value(turn)
+	if mode, err := storedMode(name); err == nil {
+		return f.limited(mode)
+	}
+	if _, stored := TurnMode.Value(turn); stored {
+		if mode := modeOfTurn(f.settings, turn); mode != permit.Plan {
+			return f.limited(mode)
 		}
 	}
-	return name, f.SetMode(session, name)
+	mode, err := permit.ModeOf(f.settings.ModeAfterPlan())
+	switch {
+	case err == nil && mode != permit.Plan:
+		return mode
+	case f.box != nil:
+		return permit.Build
+	default:
+		return permit.Standard
+	}
+}
+
+// limited returns a mode of another process, made as strict as a mode that the settings of this
+// process set.
+func (f *Floor) limited(mode permit.Mode) permit.Mode {
+	today, err := permit.ModeOf(f.settings.ModeAfterPlan())
+	if err != nil || today == permit.Plan || f.settings.From("mode").Kind == "default" {
+		return mode
+	}
+	return mode.Tighter(today)
+}
+
+// openPolicy returns the stored policy of the open turn of a session.
+func (f *Floor) openPolicy(ctx context.Context, session string) (policy.Settings, error) {
+	lists, ok := f.store.(belay.ListStore)
+	if !ok {
+		return nil, nil
+	}
+	for info, err := range lists.Sessions(ctx, belay.SessionFilter{ID: session}) {
+		if err != nil {
+			return nil, fmt.Errorf("find the mode from before plan mode: %w", err)
+		}
+		if info.State.Turn != nil {
+			return info.State.Turn.Policy, nil
+		}
+	}
+	return nil, nil
 }
 
 // planning returns the extension for plan mode. It returns nothing if the settings leave its
@@ -117,13 +196,6 @@ func (f *Floor) ModeOf(session string) permit.Mode {
 	return modeOfTurn(f.settings, nil)
 }
 
-// ModeBefore returns the mode that a session had before its mode was changed the last time. It
-// is empty if the session follows the settings.
-func (f *Floor) ModeBefore(session string) string {
-	mode, _ := f.chosenMode(session)
-	return mode.before
-}
-
 func (f *Floor) chosenMode(session string) (sessionMode, bool) {
 	f.modes.mu.Lock()
 	defer f.modes.mu.Unlock()
@@ -145,16 +217,16 @@ func (f *Floor) modeOf(ctx context.Context, session, turn string, set policy.Set
 	if top != session {
 		turn = "" // a subagent works in a turn of the main session, which is stored
 	}
-	next, err := permit.ModeOf(approvedPlan(ctx, f.store, top, turn))
+	next, err := storedMode(approvedPlan(ctx, f.store, top, turn))
 	if err != nil { // no plan was approved
 		return mode
 	}
-	if today := modeOfTurn(f.settings, nil); today != permit.Plan && f.settings.From("mode").Kind != "default" {
-		next = next.Tighter(today) // the settings may be stricter than those of the other process
-	}
+	next = f.limited(next)
+	name, _ := turnModeBefore.Value(set)
+	before, _ := storedMode(name) // nothing if the person chose none
 	f.modes.mu.Lock()
 	defer f.modes.mu.Unlock()
-	f.modes.set(top, sessionMode{next, mode.Name})
+	f.modes.set(top, sessionMode{next, before})
 	return next
 }
 
@@ -181,16 +253,31 @@ func (m *sessionModes) firstLook(turn string) bool {
 // mostLooked limits how many turns are remembered. Looking twice does no harm.
 const mostLooked = 1_000
 
-// modeToRemember returns the mode that a new turn stores, and where it comes from. A mode that a
-// person chose is stored like that of a flag: other settings do not change it when the turn is
-// resumed.
-func (f *Floor) modeToRemember(session string, s *config.Loaded) (name, from string) {
+// modeToRemember returns the mode that a new turn stores, where it comes from, and the mode to
+// which an approved plan returns if a person chose one. A mode that a person chose is stored
+// like that of a flag: other settings do not change it when the turn is resumed.
+func (f *Floor) modeToRemember(session string, s *config.Loaded) (name, from, before string) {
 	if f != nil {
-		if mode, chosen := f.chosenMode(session); chosen {
-			return mode.now.Name, "flag"
+		if mode, known := f.chosenMode(session); known {
+			return mode.now.Name, "flag", mode.chosen.Name
 		}
 	}
-	return s.Mode, s.From("mode").Kind
+	return s.Mode, s.From("mode").Kind, ""
+}
+
+// storedMode finds a mode by its stored name. The name may be that of the stricter halves of two
+// modes: see [permit.Mode.Tighter].
+func storedMode(name string) (permit.Mode, error) {
+	first, rest, two := strings.Cut(name, " and ")
+	mode, err := permit.ModeOf(first)
+	if err != nil || !two {
+		return mode, err
+	}
+	other, err := storedMode(rest)
+	if err != nil {
+		return other, err
+	}
+	return mode.Tighter(other), nil
 }
 
 // topSession returns the session in which a subagent was started.

@@ -33,7 +33,7 @@ func main() {
 	if serveMCP() || serveWorker() {
 		return
 	}
-	promises := slices.Concat(hookPromises(), loopPromises(), durablePromises(), postgresPromises(), workerPromises(), permitPromises(), providerPromises(), skillPromises(), subagentPromises(), declarePromises(), extensionPromises(), mcpPromises(), memoryPromises(), typedPromises(), servePromises(), consolePromises(), backtestPromises(), telemetryPromises(), warmHookPromises(), startPromises())
+	promises := slices.Concat(hookPromises(), loopPromises(), durablePromises(), postgresPromises(), workerPromises(), permitPromises(), providerPromises(), skillPromises(), subagentPromises(), declarePromises(), extensionPromises(), mcpPromises(), memoryPromises(), typedPromises(), servePromises(), consolePromises(), backtestPromises(), telemetryPromises(), warmHookPromises(), startPromises(), chatPromises())
 	if names := os.Args[1:]; len(names) > 0 { // only promises with this prefix
 		promises = slices.DeleteFunc(promises, func(p promise) bool {
 			return !slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(p.name, name) })

@@ -24,6 +24,7 @@ func BenchmarkPair(b *testing.B) {
 		{"subagent-dispatch-agent", dispatchTo(subagent.Agent(answering{}, nil))},
 		{"mcp-call", mcpCalls(64)},
 		{"serve-watched-turn", watchedTurns},
+		{"chat-key", chatKeys},
 	} {
 		b.Run(one.name, func(b *testing.B) {
 			p, err := one.open()

@@ -191,6 +191,7 @@ var keyHelp = []Directive{
 	{"tab", "complete a command or a file"},
 	{"@", "complete the path of a file"},
 	{"!", "run a command yourself: !git status"},
+	{"ctrl+v, alt+v", "paste an image"},
 	{"shift+tab", "next mode"},
 	{"ctrl+s", "steer the running turn, or queue messages"},
 	{"ctrl+t", "show or hide thinking"},

@@ -29,8 +29,11 @@ type Controls struct {
 	// Modes are the modes, in the order in which shift+tab goes through them.
 	Modes []Choice
 	// Mode returns the mode of a session. SetMode changes it at once, also for a running turn.
-	Mode    func(session string) string
-	SetMode func(session, mode string) error
+	// PassMode does the same with a mode that the user may only pass on the way to another one:
+	// if the user stays in it, SetMode follows. An approved plan does not return to a mode that
+	// was only passed.
+	Mode              func(session string) string
+	SetMode, PassMode func(session, mode string) error
 	// Window returns how many tokens a request to a model may have; 0 if unknown.
 	Window func(model string) int
 	// Messages lists the messages of the user to which a session can go back, the last first.
@@ -41,6 +44,8 @@ type Controls struct {
 	Rewind     func(ctx context.Context, session, at string, keepFiles bool) (Session, string, error)
 	// Attach returns the images that a message names, and what to say about them.
 	Attach func(text string) (parts []belay.Part, said []string)
+	// Clipboard returns the image in the clipboard.
+	Clipboard func(ctx context.Context) (belay.Part, error)
 	// Files lists the files of the project, for completion.
 	Files func(ctx context.Context) ([]string, error)
 	// AddDir lets the agent use one more directory. It returns what that means.
@@ -95,32 +100,33 @@ func (m *model) setMode(name string) {
 }
 
 // nextMode goes to the next mode of the list. From a mode that is not in the list it goes to
-// the first. The modes that shift+tab only passes on the way to plan mode are not the modes to
-// which an approved plan returns.
+// the first. The user stays in the mode with the next key that is not shift+tab: see stay.
 func (m *model) nextMode() {
 	modes := m.controls.Modes
-	if m.controls.SetMode == nil || len(modes) == 0 {
+	if m.controls.PassMode == nil || len(modes) == 0 {
 		m.elsewhere("shift+tab")
 		return
 	}
 	at := slices.IndexFunc(modes, func(c Choice) bool { return c.ID == m.mode() })
-	if m.cycled == "" {
-		m.cycled = m.mode()
+	next := modes[(at+1)%len(modes)].ID
+	if err := m.controls.PassMode(m.opening.session, next); err != nil {
+		m.note(m.look.bad.Render("✗"), err.Error())
+		return
 	}
-	steps := []string{modes[(at+1)%len(modes)].ID}
-	if steps[0] == planMode && m.cycled != planMode {
-		steps = []string{m.cycled, planMode}
-	}
-	for _, mode := range steps {
-		if err := m.controls.SetMode(m.opening.session, mode); err != nil {
-			m.note(m.look.bad.Render("✗"), err.Error())
-			return
-		}
-	}
+	m.passed = next
 }
 
-// planMode is the mode that ends with the approval of a plan.
-const planMode = "plan"
+// stay chooses the mode at which shift+tab stopped, unless the mode has changed since then.
+func (m *model) stay() {
+	passed := m.passed
+	m.passed = ""
+	if passed == "" || passed != m.mode() {
+		return
+	}
+	if err := m.controls.SetMode(m.opening.session, passed); err != nil {
+		m.note(m.look.bad.Render("✗"), err.Error())
+	}
+}
 
 func choiceIDs(all []Choice) []string {
 	ids := make([]string, len(all))

@@ -33,7 +33,8 @@ func controlled(t *testing.T) (*bench, *string) {
 			mode = name
 			return nil
 		},
-		Window: func(string) int { return 1000 },
+		PassMode: func(_, name string) error { mode = name; return nil },
+		Window:   func(string) int { return 1000 },
 		Files: func(context.Context) ([]string, error) {
 			return []string{"main.go", "docs/chat.md", "internal/chat/model.go"}, nil
 		},
@@ -99,28 +100,47 @@ func TestModes(t *testing.T) {
 }
 
 // SPEC U-02
-// shift+tab on the way to plan mode passes looser modes. The approved plan does not return to them.
-func TestPlanModeByKey(t *testing.T) {
+// A mode that shift+tab only passes is not chosen. The mode in which the user stays is chosen with
+// the next key, also if the user began in plan mode and went around the whole ring.
+func TestModesThatAreOnlyPassed(t *testing.T) {
 	t.Parallel()
-	var set []string
-	mode := "standard"
-	b := newBench(t, &Options{Controls: Controls{
-		Modes: []Choice{{ID: "plan"}, {ID: "strict"}, {ID: "standard"}, {ID: "build"}},
-		Mode:  func(string) string { return mode },
-		SetMode: func(_, name string) error {
-			mode = name
-			set = append(set, name)
-			return nil
-		},
-	}})
-	b.keys("shift+tab", "shift+tab")
-	if got := strings.Join(set, " "); got != "build standard plan" {
-		t.Errorf("the modes are set to %s", got)
-	}
-	set, mode = nil, "standard"
-	b.keys("shift+tab", "x", "shift+tab")
-	if got := set; !slices.Equal(got, []string{"build", "build", "plan"}) {
-		t.Errorf("after another key the modes are set to %s", got)
+	for _, test := range []struct {
+		rule, begin string
+		keys        []string
+		want        string // what is passed in ( ), and what is chosen
+	}{
+		{"stops in a mode", "standard", []string{"shift+tab", "x"}, "(build) build"},
+		{"passes to plan mode", "standard", []string{"shift+tab", "shift+tab", "x", "y"}, "(build) (plan) plan"},
+		{"goes around from plan mode", "plan", []string{"shift+tab", "shift+tab", "shift+tab", "shift+tab", "enter"}, "(strict) (standard) (build) (plan) plan"},
+		{"stays twice", "standard", []string{"shift+tab", "x", "shift+tab", "x"}, "(build) build (plan) plan"},
+		{"stays with ctrl+c", "plan", []string{"shift+tab", "ctrl+c"}, "(strict) strict"},
+		{"stays with a paste", "plan", []string{"shift+tab", "paste"}, "(strict) strict"},
+		{"a mode that somebody else has changed meanwhile", "standard", []string{"shift+tab", "elsewhere", "x"}, "(build)"},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			t.Parallel()
+			var set []string
+			mode := test.begin
+			b := newBench(t, &Options{Controls: Controls{
+				Modes:    []Choice{{ID: "plan"}, {ID: "strict"}, {ID: "standard"}, {ID: "build"}},
+				Mode:     func(string) string { return mode },
+				SetMode:  func(_, name string) error { mode, set = name, append(set, name); return nil },
+				PassMode: func(_, name string) error { mode, set = name, append(set, "("+name+")"); return nil },
+			}})
+			for _, key := range test.keys {
+				switch key {
+				case "paste":
+					b.send(tea.PasteMsg{Content: "text"})
+				case "elsewhere":
+					mode = "strict"
+				default:
+					b.keys(key)
+				}
+			}
+			if got := strings.Join(set, " "); got != test.want {
+				t.Errorf("the modes are %s, want %s", got, test.want)
+			}
+		})
 	}
 }
 

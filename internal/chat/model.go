@@ -47,7 +47,7 @@ type host interface { //nolint:interfacebloat // it is the loop's whole view of 
 	abort(n int)
 	force()
 	// steer passes a message to the running turn. A steeredMsg follows.
-	steer(id int, text string)
+	steer(id int, text string, parts ...belay.Part)
 	// rewind goes back to an earlier message. An openedMsg follows.
 	rewind(n int, at string, keepFiles bool)
 	// open opens another session, or a new one if id is empty. An openedMsg follows.
@@ -123,12 +123,15 @@ type model struct {
 	popup    popup
 	picker   *picker // nil: no list is open
 	files    fileList
+	images   []pastedImage
+	pastes   int    // how many images were pasted
+	pasting  bool   // the clipboard is being read
 	doubted  string // the message with an unknown /word that waits for a second enter
 	queue    []string
 	steers   bool      // a message that is sent while a turn runs steers it, instead of waiting
 	messages int       // how many messages were sent to running turns
 	steered  []steered // messages that the running turn has not taken yet
-	cycled   string    // the mode before the first of several shift+tab
+	passed   string    // the mode at which the last shift+tab stopped: see stay
 	stopped  bool      // the last turn was aborted
 	away     bool      // the terminal has no focus
 	waited   bool      // the chat waited for the user before this message, see notify
@@ -197,6 +200,7 @@ func (m *model) heed(msg tea.Msg) tea.Cmd {
 		m.look.light = !msg.IsDark()
 		m.md.fit(m.md.width, m.look.light)
 	case tea.PasteMsg:
+		m.stay()
 		m.pressed, m.asking = m.now, false
 		m.editor.insert(msg.Content)
 	case tea.KeyPressMsg:
@@ -238,6 +242,8 @@ func (m *model) heed(msg tea.Msg) tea.Cmd {
 		if m.picker != nil && m.picker.preview != nil {
 			m.picker.preview[msg.id] = msg.lines
 		}
+	case pastedMsg:
+		m.pasted(msg)
 	case filesMsg:
 		m.files.listed(msg, m.now)
 	case tickMsg:
@@ -275,13 +281,13 @@ func tickLater() tea.Cmd {
 
 func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 	key := msg.String()
+	if key != "shift+tab" {
+		m.stay()
+	}
 	if key == "ctrl+c" {
 		return m.interrupt()
 	}
 	m.asking = false
-	if key != "shift+tab" {
-		m.cycled = ""
-	}
 	if cmd, ok := m.answerKey(key); ok {
 		m.pressed = m.now
 		return cmd
@@ -302,6 +308,8 @@ func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 		return m.leave()
 	case key == "ctrl+s" && m.opening.steers:
 		m.steers = !m.steers
+	case key == "ctrl+v" || key == "alt+v":
+		return m.pasteImage(key)
 	case key == "ctrl+t":
 		m.toggleThinking()
 	case key == "up" && m.editor.first():
@@ -419,18 +427,6 @@ func (m *model) submit(text string) tea.Cmd {
 
 // shellDirective is the directive of the agent that runs a command of the user.
 const shellDirective = "sh"
-
-// attached returns the images that a message names.
-func (m *model) attached(text string) []belay.Part {
-	if m.controls.Attach == nil {
-		return nil
-	}
-	parts, said := m.controls.Attach(text)
-	for _, line := range said {
-		m.note(m.look.dim.Render("∙"), line)
-	}
-	return parts
-}
 
 func (m *model) userLines(text string) []string {
 	const most = 20

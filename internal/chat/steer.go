@@ -40,7 +40,8 @@ func (m *model) whileWorking(text string) tea.Cmd {
 	m.messages++
 	id := m.messages
 	m.steered = append(m.steered, steered{id, text})
-	return func() tea.Msg { m.host.steer(id, text); return nil }
+	parts := m.attached(text)
+	return func() tea.Msg { m.host.steer(id, text, parts...); return nil }
 }
 
 // steeredOr removes a message that the turn has taken. If the turn has ended first, it sends the
@@ -79,11 +80,11 @@ func (m *model) steerHint() string {
 }
 
 // steer passes a message to the running turn.
-func (r *runner) steer(id int, text string) {
+func (r *runner) steer(id int, text string, parts ...belay.Part) {
 	s, ok := r.session.(steerer)
 	if !ok {
 		r.tell(steeredMsg{id, belay.ErrNotSteered})
 		return
 	}
-	r.turns.Go(func() { r.tell(steeredMsg{id, s.Steer(r.ctx, text)}) })
+	r.turns.Go(func() { r.tell(steeredMsg{id, s.Steer(r.ctx, text, parts...)}) })
 }

@@ -129,11 +129,14 @@ func (m *model) queued() []string {
 	return lines
 }
 
-// belowInput returns the first of these that there is: the completions, the hint that
-// another ctrl+c quits, the status line.
+// belowInput returns the first of these that there is: the completions, that the clipboard is
+// being read, the hint that another ctrl+c quits, the status line.
 func (m *model) belowInput() []string {
 	if lines := m.popupView(); lines != nil {
 		return lines
+	}
+	if m.pasting {
+		return []string{m.look.dim.Render(short("reading the clipboard", m.width-1))}
 	}
 	if m.asking {
 		return []string{m.look.warn.Render(short("press ctrl+c again to quit", m.width-1))}

@@ -47,12 +47,14 @@ func (a *app) chatControls(at *chatPlace) chat.Controls {
 		Models:    func(context.Context) ([]chat.Choice, error) { return modelChoices(w.Settings) },
 		Mode:      func(session string) string { return w.Floor.ModeOf(session).Name },
 		SetMode:   w.Floor.SetMode,
+		PassMode:  w.Floor.PassMode,
 		Window:    windows(w.Settings),
 		Files:     func(ctx context.Context) ([]string, error) { return projectFiles(ctx, w.Settings.Project) },
 		AddDir:    func(dir string) (string, error) { return addDir(w, dir) },
 		Jobs:      func(session string) []chat.Job { return jobsOf(w.Background.List(session)) },
 		JobOutput: w.Background.Output,
 		StopJob:   w.Background.Stop,
+		Clipboard: newClipboard(w.Settings.Environment).image,
 		Attach:    func(text string) ([]belay.Part, []string) { return attachments(w.Settings.Project, text) },
 	}
 	for _, name := range []string{"plan", permit.Strict.Name, permit.Standard.Name, permit.Build.Name} {
@@ -82,20 +84,9 @@ func (p *chatPlace) open(ctx context.Context, id string) (chat.Session, error) {
 	if err := p.session.Close(ctx); err != nil {
 		return nil, err
 	}
-	if err := p.keepMode(id); err != nil {
-		return nil, err
-	}
+	p.w.Floor.CopyMode(p.id, id) // the mode is the person's, not the session's
 	p.id, p.session = id, p.w.Agent.Session(id)
 	return p.session, nil
-}
-
-// keepMode gives another session the mode that the person has chosen: the mode is the person's,
-// not the session's.
-func (p *chatPlace) keepMode(id string) error {
-	if p.w.Floor.ModeBefore(p.id) == "" {
-		return nil
-	}
-	return p.w.Floor.SetMode(id, p.w.Floor.ModeOf(p.id).Name)
 }
 
 // addDir adds a directory, and says what that means.

@@ -169,6 +169,15 @@ func TestChatControls(t *testing.T) {
 	if err != nil || c.Mode(next.ID()) != "strict" || at.id != next.ID() {
 		t.Errorf("the next session is %v in mode %s (%v)", next, c.Mode(next.ID()), err)
 	}
+	if err := c.SetMode(next.ID(), "plan"); err != nil {
+		t.Fatal(err)
+	}
+	if next, err = c.Open(t.Context(), ""); err != nil || c.Mode(next.ID()) != "plan" {
+		t.Fatalf("the session after plan mode is in mode %s (%v)", c.Mode(next.ID()), err)
+	}
+	if after, err := at.w.Floor.LeavePlan(t.Context(), next.ID()); err != nil || after != "strict" {
+		t.Errorf("a plan in the next session leads to mode %s (%v), want what the user chose before it", after, err)
+	}
 	if _, err := c.Open(t.Context(), "nowhere"); err == nil {
 		t.Error("a session that does not exist was opened")
 	}

@@ -98,7 +98,7 @@ func (p *chatPlace) rewind(ctx context.Context, session, at string, keepFiles bo
 	if next == nil {
 		return nil, "", err
 	}
-	err = errors.Join(err, p.keepMode(next.ID()))
+	p.w.Floor.CopyMode(p.id, next.ID())
 	closed := p.session.Close(ctx)
 	p.id, p.session = next.ID(), next
 	return next, text, errors.Join(err, closed)

@@ -15,6 +15,9 @@ import (
 //	aKEY=HASH      the row of an approval; KEY is a hash of its id
 //	wKEY=HASH      the texts of an approval
 //	gKEY=HASH      the grants of a session; KEY is a hash of the session's id
+//	R12=HASH       the same as r12, aKEY and wKEY, for a record that has ended and for an
+//	AKEY=HASH      approval that is decided: such a row never changes again
+//	WKEY=HASH
 //	-r12 -aKEY     the row was removed with its session
 //	-sKEY          the session was removed, with its grants
 //	cLANE:IDX=HASH the hash of an entry of another lane

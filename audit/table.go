@@ -1,5 +1,7 @@
 package audit
 
+import "strings"
+
 // Table is a table whose rows the chain covers.
 type Table struct {
 	// Name is the name of the table.
@@ -10,6 +12,8 @@ type Table struct {
 	Columns []string
 
 	prefix string // of its lines
+
+	open, openIs string // a row never changes again once this column has another value
 }
 
 // The tables. Grants are a part of the sessions.
@@ -20,13 +24,13 @@ var (
 		"execution", "state", "shadow", "visibility", "job", "attempt", "idempotency_key",
 		"started", "ended", "latency", "error_class", "severity",
 		"contributed", "audit", "diagnostics", "more", "hooks", "folded",
-	}, "r"}
+	}, "r", "state", "started"}
 	Approvals = Table{"approvals", "id", []string{
 		"id", "session", "response", "turn", "call_id", "tool", "hash", "asked_by", "floor", "asked", "expires", "decision",
-	}, "a"}
-	Words  = Table{"approval_words", "id", []string{"id", "reason", "answer", "pattern"}, "w"}
-	Hooks  = Table{"run_hooks", "list, idx", []string{"list", "idx", "subscription", "version", "origin_name", "origin_file", "origin_line"}, ""}
-	Grants = Table{"sessions", "id", nil, "g"}
+	}, "a", "decision", ""}
+	Words  = Table{"approval_words", "id", []string{"id", "reason", "answer", "pattern"}, "w", "", ""}
+	Hooks  = Table{"run_hooks", "list, idx", []string{"list", "idx", "subscription", "version", "origin_name", "origin_file", "origin_line"}, "", "", ""}
+	Grants = Table{"sessions", "id", nil, "g", "", ""}
 )
 
 // value returns a column of a row.
@@ -40,7 +44,17 @@ func (t *Table) value(row []string, column string) string {
 }
 
 // Line returns the line of a row.
-func (t *Table) Line(row []string) string { return t.key(row) + "=" + RowHash(row...) }
+func (t *Table) Line(row []string) string {
+	key := t.key(row)
+	if t.open != "" && t.value(row, t.open) != t.openIs {
+		key = Final(key)
+	}
+	return key + "=" + RowHash(row...)
+}
+
+// Final returns the key of a line about a row that never changes again: its first letter is a
+// capital one.
+func Final(key string) string { return strings.ToUpper(key[:1]) + key[1:] }
 
 // key returns what the lines of an entry call a row.
 func (t *Table) key(row []string) string {

@@ -18,6 +18,9 @@ type VerifyOptions struct {
 	// Main is one more than the number of entries of the main chain. Defaults to 0: Verify
 	// does not check it.
 	Main int64
+	// OneLane says that the store has one writer at a time, as SQLite: all entries are in the
+	// main chain, and the number of an entry is its place.
+	OneLane bool
 }
 
 // Source is what Verify reads: a snapshot of a database, or an export.
@@ -41,6 +44,7 @@ type verifier struct {
 	hashes  map[place]string
 	anchors map[int64][]string
 	lists   map[string]string // the lists of hooks that are in use, each with the id of a run
+	oneLane bool
 }
 
 // head is the last entry of a lane that was read.
@@ -51,8 +55,9 @@ type head struct {
 
 // line is the last line about a row.
 type line struct {
-	hash string // "" if the row was removed
-	seq  int64  // of the entry
+	hash  string // "" if the row was removed
+	seq   int64  // of the entry
+	final bool   // the row never changes again
 }
 
 // place is the place of an entry.
@@ -73,7 +78,7 @@ func Verify(ctx context.Context, from Source, opts *VerifyOptions) (*Verificatio
 	if opts == nil {
 		opts = &VerifyOptions{}
 	}
-	v := &verifier{lanes: make(map[string]*head), lines: make(map[string]line), hashes: make(map[place]string), anchors: make(map[int64][]string), lists: make(map[string]string)}
+	v := &verifier{lanes: make(map[string]*head), lines: make(map[string]line), hashes: make(map[place]string), anchors: make(map[int64][]string), lists: make(map[string]string), oneLane: opts.OneLane}
 	for _, a := range opts.Anchors {
 		v.anchors[a.Seq] = append(v.anchors[a.Seq], a.Hash)
 	}
@@ -136,6 +141,8 @@ func (v *verifier) entry(e *Entry) {
 		v.lanes[e.Lane] = before
 	}
 	switch {
+	case v.oneLane && (e.Lane != "" || e.Seq != e.Idx):
+		where(Inserted, "it is not in the main chain, but this store has no other one")
 	case e.Idx > before.idx+1:
 		where(Removed, "%s before it removed", entries(e.Idx-before.idx-1))
 	case e.Idx <= before.idx:
@@ -144,7 +151,9 @@ func (v *verifier) entry(e *Entry) {
 		where(Changed, "its hash does not match its content and the entry before it")
 	}
 	before.idx, before.hash = e.Idx, e.Hash
-	v.hashes[place{e.Lane, e.Idx}] = e.Hash
+	if e.Lane != "" { // entries of other lanes never name those of the main chain
+		v.hashes[place{e.Lane, e.Idx}] = e.Hash
+	}
 	if e.Lane == "" {
 		v.Head = &Anchor{Seq: e.Seq, Hash: e.Hash}
 	}
@@ -180,9 +189,12 @@ func (v *verifier) line(seq int64, text string) bool {
 		return false
 	case !hashed && key[0] == '-' && key[1] == 's':
 		v.Deleted++
-		v.lines["g"+key[2:]] = line{"", seq}
-	case !hashed && key[0] == '-':
-		v.lines[key[1:]] = line{"", seq}
+		v.lines["g"+key[2:]] = line{seq: seq}
+	case !hashed && key[0] == '-' && strings.ContainsRune("raw", rune(key[1])):
+		if key[1] == 'r' {
+			v.DeletedRuns++
+		}
+		v.lines[key[1:]] = line{seq: seq}
 	case hashed && key[0] == 'c':
 		lane, number, ok := strings.Cut(key[1:], ":")
 		idx, err := strconv.ParseInt(number, 10, 64)
@@ -191,11 +203,53 @@ func (v *verifier) line(seq int64, text string) bool {
 		}
 		v.claims = append(v.claims, claim{place{lane, idx}, hash, seq})
 	case hashed && strings.ContainsRune("rawg", rune(key[0])):
-		v.lines[key] = line{hash, seq}
+		v.set(key, line{hash: hash, seq: seq})
+	case hashed && strings.ContainsRune("RAW", rune(key[0])):
+		v.set(strings.ToLower(key[:1])+key[1:], line{hash: hash, seq: seq, final: true})
 	default:
 		return false
 	}
 	return true
+}
+
+// set notes the line of a row. A record that has ended and a decided approval never change
+// again, and a removed row never comes back. So an entry that says so was not written by
+// Belay, although it and the row match.
+func (v *verifier) set(key string, next line) {
+	known, ok := v.lines[key]
+	v.lines[key] = next
+	if !ok || key[0] == 'g' {
+		return
+	}
+	t := tableOf(key)
+	p := Problem{Table: t.Name, Row: key[1:]}
+	switch {
+	case known.hash == "" && t == &Runs: // positions are not used again
+		p.Kind, p.Text = Inserted, fmt.Sprintf("entry %d has %s again, which entry %d removed: Belay never does that", next.seq, t.named(key), known.seq)
+	case known.final && known.hash != next.hash:
+		p.Kind, p.Text = Changed, fmt.Sprintf("entry %d changes %s, which was complete in entry %d: Belay never does that", next.seq, t.named(key), known.seq)
+	default:
+		return
+	}
+	v.Add(p)
+}
+
+// tableOf returns the table of a line, by the first letter of its key.
+func tableOf(key string) *Table {
+	for _, t := range []*Table{&Runs, &Approvals, &Words} {
+		if key[:1] == t.prefix {
+			return t
+		}
+	}
+	return &Grants
+}
+
+// named names the row of a line in a sentence.
+func (t *Table) named(key string) string {
+	if t.prefix == "r" {
+		return "the record at position " + key[1:]
+	}
+	return singular[t.Name] + " with the key " + key[1:]
 }
 
 // ends checks what can be known only after the last entry.
@@ -258,12 +312,7 @@ func (v *verifier) missing(t *Table) {
 	}
 	slices.Sort(gone)
 	for _, key := range gone {
-		row := key[1:]
-		text := fmt.Sprintf("%s with the key %s, which entry %d has, was removed", singular[t.Name], row, v.lines[key].seq)
-		if t.prefix == "r" {
-			text = fmt.Sprintf("the record at position %s, which entry %d has, was removed", row, v.lines[key].seq)
-		}
-		v.Add(Problem{Kind: Removed, Table: t.Name, Row: row, Text: text})
+		v.Add(Problem{Kind: Removed, Table: t.Name, Row: key[1:], Text: fmt.Sprintf("%s, which entry %d has, was removed", t.named(key), v.lines[key].seq)})
 	}
 	maps.DeleteFunc(v.lines, func(key string, _ line) bool { return strings.HasPrefix(key, t.prefix) })
 }

@@ -71,11 +71,11 @@ func Run(ctx context.Context, records Records, policy *Policy, opts *Options) (*
 	if err != nil {
 		return nil, err
 	}
-	replayed, err := b.replayAll(ctx, sessions)
-	if err != nil {
+	report := &Report{Differences: []Difference{}, NotReplayed: make(map[string]int)}
+	if err := b.replayAll(ctx, sessions, report); err != nil {
 		return nil, err
 	}
-	report := b.report(replayed)
+	b.addHooks(report)
 	report.Took = hook.Latency(time.Since(began))
 	return report, nil
 }
@@ -130,13 +130,17 @@ func (b *backtest) asker(ctx context.Context, agent string) (*asker, error) {
 // sessions returns the sessions to replay. The first that began comes first.
 func (b *backtest) sessions(ctx context.Context) ([]belay.SessionInfo, error) {
 	var all []belay.SessionInfo
-	filter := belay.SessionFilter{Since: b.opts.Since, Labels: b.opts.Labels}
+	labelled, err := b.labelled(ctx)
+	if err != nil {
+		return nil, err
+	}
+	filter := belay.SessionFilter{Since: b.opts.Since}
 	add := func(filter belay.SessionFilter, wanted func(id string) bool) error {
 		for info, err := range b.records.Sessions(ctx, filter) {
 			if err != nil {
 				return fmt.Errorf("backtest: list the sessions: %w", err)
 			}
-			if wanted(info.ID) {
+			if wanted(info.ID) && (labelled == nil || labelled[root(info.ID)]) {
 				all = append(all, info)
 			}
 		}
@@ -154,7 +158,7 @@ func (b *backtest) sessions(ctx context.Context) ([]belay.SessionInfo, error) {
 			return nil, err
 		}
 		if len(all) == before {
-			return nil, fmt.Errorf("backtest: session %q: %w", id, belay.ErrNotFound)
+			return nil, b.missing(ctx, id)
 		}
 	}
 	slices.SortFunc(all, func(x, y belay.SessionInfo) int {
@@ -163,11 +167,54 @@ func (b *backtest) sessions(ctx context.Context) ([]belay.SessionInfo, error) {
 	return slices.CompactFunc(all, func(x, y belay.SessionInfo) bool { return x.ID == y.ID }), nil
 }
 
+// labelled returns the sessions with the wanted labels, or nil if all sessions are wanted. The
+// session of a subagent has the labels of the session that it belongs to.
+func (b *backtest) labelled(ctx context.Context) (map[string]bool, error) {
+	if len(b.opts.Labels) == 0 {
+		return nil, nil //nolint:nilnil // see above
+	}
+	ids := make(map[string]bool)
+	for info, err := range b.records.Sessions(ctx, belay.SessionFilter{Labels: b.opts.Labels}) {
+		if err != nil {
+			return nil, fmt.Errorf("backtest: list the sessions: %w", err)
+		}
+		ids[root(info.ID)] = true
+	}
+	return ids, nil
+}
+
+// root returns the session that the session of a subagent belongs to.
+func root(session string) string {
+	top, _, _ := strings.Cut(session, "/")
+	return top
+}
+
+// missing returns why nothing of a session is replayed.
+func (b *backtest) missing(ctx context.Context, id string) error {
+	for info, err := range b.records.Sessions(ctx, belay.SessionFilter{ID: id}) {
+		if err != nil {
+			return fmt.Errorf("backtest: list the sessions: %w", err)
+		}
+		return fmt.Errorf("backtest: session %q was last changed at %s, or does not have the labels: %w", id, info.Changed.Format(time.RFC3339), belay.ErrNotFound)
+	}
+	return fmt.Errorf("backtest: session %q: %w", id, belay.ErrNotFound)
+}
+
 // replayAll replays the sessions, several at a time.
-func (b *backtest) replayAll(ctx context.Context, sessions []belay.SessionInfo) ([]*session, error) {
+func (b *backtest) replayAll(ctx context.Context, sessions []belay.SessionInfo, r *Report) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	replayed := make([]*session, len(sessions))
+	var mu sync.Mutex
+	done, added := make(map[int]*session), 0 // sessions that wait for an earlier one
+	add := func(i int, s *session) {
+		mu.Lock()
+		defer mu.Unlock()
+		done[i] = s
+		for ; done[added] != nil; added++ {
+			r.add(done[added], b.opts.Limit)
+			delete(done, added)
+		}
+	}
 	next := make(chan int)
 	var group sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(sessions)) { // Run waits for these goroutines
@@ -178,7 +225,7 @@ func (b *backtest) replayAll(ctx context.Context, sessions []belay.SessionInfo) 
 					cancel(fmt.Errorf("backtest: session %q: %w", sessions[i].ID, err))
 					return
 				}
-				replayed[i] = s
+				add(i, s)
 			}
 		})
 	}
@@ -193,9 +240,9 @@ feed:
 	close(next)
 	group.Wait()
 	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
-	return replayed, nil
+	return nil
 }
 
 // replaySession replays one session.
@@ -204,27 +251,29 @@ func (b *backtest) replaySession(ctx context.Context, info *belay.SessionInfo) (
 	if err != nil {
 		return nil, err
 	}
-	s := &session{records: b.records, asker: a, info: info, since: b.opts.Since, notReplayed: make(map[string]int)}
+	s := &session{records: b.records, asker: a, info: info, since: b.opts.Since, most: b.opts.Limit, notReplayed: make(map[string]int)}
 	err = s.replay(ctx)
 	return s, errors.Join(err, s.release(ctx))
 }
 
-// report makes the report. The sessions are in order.
-func (b *backtest) report(replayed []*session) *Report {
-	r := &Report{Differences: []Difference{}, NotReplayed: make(map[string]int)}
-	for _, s := range replayed {
-		r.Sessions++
-		r.Prompts += s.prompts
-		r.Calls += s.calls
-		r.Results += s.results
-		r.Unknown += s.unknown
-		for why, n := range s.notReplayed {
-			r.NotReplayed[why] += n
-		}
-		room := min(len(s.differences), b.opts.Limit-len(r.Differences))
-		r.Differences = append(r.Differences, s.differences[:room]...)
-		r.Omitted += len(s.differences) - room
+// add adds a session to the report. The sessions come in order, so that the report holds the
+// first differences.
+func (r *Report) add(s *session, limit int) {
+	r.Sessions++
+	r.Prompts += s.prompts
+	r.Calls += s.calls
+	r.Results += s.results
+	r.Unknown += s.unknown
+	for why, n := range s.notReplayed {
+		r.NotReplayed[why] += n
 	}
+	room := min(len(s.differences), limit-len(r.Differences))
+	r.Differences = append(r.Differences, s.differences[:room]...)
+	r.Omitted += len(s.differences) - room + s.omitted
+}
+
+// addHooks adds the totals of the hooks.
+func (b *backtest) addHooks(r *Report) {
 	seen := make(map[hookKey]bool)
 	for _, agent := range slices.Sorted(maps.Keys(b.askers)) {
 		for _, n := range b.askers[agent].notAsked() {
@@ -235,5 +284,4 @@ func (b *backtest) report(replayed []*session) *Report {
 		}
 	}
 	r.Hooks = b.tally.sorted(r.NotAsked)
-	return r
 }

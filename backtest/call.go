@@ -52,11 +52,11 @@ func appendName(data []byte, name string) []byte {
 
 // replayCall asks the hooks and the floor about a call. result is nil if the call has none.
 func (s *session) replayCall(ctx context.Context, m *belay.Message, call *belay.CallPart, result *belay.ResultPart) error {
-	approval, err := s.approval(ctx, m.Turn, call.ID)
+	approval, inquired, err := s.approval(ctx, m.Turn, call.ID)
 	if err != nil {
 		return err
 	}
-	was, unreplayed := wasOf(call, result, approval)
+	was, unreplayed := wasOf(call, result, approval, inquired)
 	if unreplayed != "" {
 		s.notReplayed[unreplayed]++
 		return nil
@@ -71,20 +71,20 @@ func (s *session) replayCall(ctx context.Context, m *belay.Message, call *belay.
 		return err
 	}
 	note, differs := callDiffers(call, &was, &now, s.asker)
-	if n, silent := s.asker.silent[hookKey{belay.ToolPre.Name(), was.By}]; silent && differs && was.Outcome != Allowed {
-		if now.Outcome == Allowed {
-			s.unknown++
-			differs = false
-		} else {
-			note = was.By + " was not asked: " + n.Why
-		}
+	n, silent := s.asker.silent[hookKey{belay.ToolPre.Name(), was.By}]
+	switch {
+	case differs && s.asker.isUnknown(&was, &now):
+		s.unknown++
+		differs = false
+	case differs && silent && was.Outcome != Allowed:
+		note = was.By + " was not asked: " + n.Why
 	}
 	if differs {
 		d := s.difference(KindCall, m)
 		d.Call, d.Tool, d.Input, d.Was, d.Now, d.Note = call.ID, call.Tool, call.Input, was, now, note
-		s.differences = append(s.differences, d)
+		s.differ(d)
 	}
-	if result == nil || now.refused() || !ran(&was) {
+	if result == nil || now.refused() || !ran(&was) || result.Class == belay.ClassDenied {
 		return nil
 	}
 	return s.replayResult(ctx, m, call, result, cmp.Or(string(final), "{}"))
@@ -219,6 +219,6 @@ func (s *session) replayResult(ctx context.Context, m *belay.Message, call *bela
 	now.Text = outcome.Output.Result
 	d := s.difference(KindResult, m)
 	d.Call, d.Tool, d.Input, d.Was, d.Now = call.ID, call.Tool, call.Input, Outcome{Outcome: Kept}, now
-	s.differences = append(s.differences, d)
+	s.differ(d)
 	return nil
 }

@@ -114,6 +114,16 @@ func silent[In any, Out hook.Output](phase hook.Phase[In, Out]) func(string, hoo
 	}
 }
 
+// isSilentAt reports whether a hook of a phase is not asked.
+func (a *asker) isSilentAt(phase string) bool {
+	for k := range a.silent {
+		if k.phase == phase {
+			return true
+		}
+	}
+	return false
+}
+
 // notAsked returns the hooks that were not asked, sorted.
 func (a *asker) notAsked() []NotAsked {
 	var all []NotAsked

@@ -12,11 +12,15 @@ import (
 // replayPrompt asks the hooks of user.prompt.submit about a user message.
 func (s *session) replayPrompt(ctx context.Context, m, answer *belay.Message) error {
 	s.prompts++
-	if m.PreModifiedText == nil && !s.asker.phases[belay.UserPromptSubmit.Name()] {
+	var reply, byHook bool // instead of an answer of the model
+	if answer != nil {
+		reply, byHook = recorded.IsReply(answer)
+	}
+	if m.PreModifiedText == nil && !byHook && !s.asker.phases[belay.UserPromptSubmit.Name()] {
 		return nil
 	}
 	stored := recorded.Commands(m.Text())
-	commands := stored != m.Text() // its directives may have rewritten the text too
+	commands := reply && !byHook || stored != m.Text() // its directives may have rewritten the text too
 	typed := recorded.Typed(m)
 	parts := 0
 	for i := range m.Parts {
@@ -44,7 +48,7 @@ func (s *session) replayPrompt(ctx context.Context, m, answer *belay.Message) er
 		return err
 	}
 	was, now := Outcome{Outcome: Allowed}, Outcome{Outcome: Allowed, By: outcome.By, Reason: outcome.Output.Reason}
-	if answer != nil && answer.Model == "" {
+	if byHook {
 		text := answer.Text()
 		was.Outcome, was.Text = Answered, &text
 	} else if m.PreModifiedText != nil {
@@ -62,16 +66,20 @@ func (s *session) replayPrompt(ctx context.Context, m, answer *belay.Message) er
 	if !promptDiffers(&was, &now, commands) {
 		return nil
 	}
+	if was.Text != nil && now.Outcome == Allowed && now.Text == nil && s.asker.isSilentAt(belay.UserPromptSubmit.Name()) {
+		s.unknown++ // a hook that is not asked may have rewritten or answered it
+		return nil
+	}
 	d := s.difference(KindPrompt, m)
 	d.Text, d.Was, d.Now = typed, was, now
-	s.differences = append(s.differences, d)
+	s.differ(d)
 	return nil
 }
 
 // promptDiffers reports whether the outcomes of a user message differ. commands says that
 // the message has slash commands, which may have answered or rewritten it too.
 func promptDiffers(was, now *Outcome, commands bool) bool {
-	if commands && !now.refused() && now.Text == nil {
+	if commands && was.Outcome == Allowed && !now.refused() && now.Text == nil {
 		return false
 	}
 	if was.Outcome != now.Outcome {

@@ -1,10 +1,12 @@
 package backtest
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,16 +14,18 @@ import (
 	"github.com/belay-run/belay/hook"
 )
 
-// denial matches the result of a call that was denied. Only Belay writes it.
-var denial = regexp.MustCompile(`(?s)^Denied by ("(?:[^"\\]|\\.)*"): (.*)\nDo not repeat this call\.`)
+// denial matches the result of a call that was denied. Only Belay writes it. A long reason may
+// be cut.
+var denial = regexp.MustCompile(`(?s)^Denied by ("(?:[^"\\]|\\.)*"): (.*)`)
 
 // grantedBefore is how the reason of a decision begins if an earlier approval covered the
 // call.
 const grantedBefore = "allowed before, with approval "
 
 // wasOf returns what happened to a call. If the call never reached the hooks, or if it is
-// not known how they answered, it returns the reason why the call cannot be replayed.
-func wasOf(call *belay.CallPart, result *belay.ResultPart, approval *belay.Approval) (was Outcome, unreplayed string) {
+// not known how they answered, it returns the reason why the call cannot be replayed. inquired
+// says that the tool itself has asked a person, who refused: that is no part of the policy.
+func wasOf(call *belay.CallPart, result *belay.ResultPart, approval *belay.Approval, inquired bool) (was Outcome, unreplayed string) {
 	was.Outcome = Allowed
 	if len(call.RewrittenBy) > 0 {
 		was.Input, was.RewrittenBy = call.Final, call.RewrittenBy
@@ -48,9 +52,14 @@ func wasOf(call *belay.CallPart, result *belay.ResultPart, approval *belay.Appro
 	case belay.ClassInvalid, belay.ClassNotFound, belay.ClassScope, belay.ClassAborted:
 		return was, string(result.Class)
 	case belay.ClassDenied:
+		if inquired {
+			break
+		}
+		was.Outcome = Denied
 		if found := denial.FindStringSubmatch(result.Text); found != nil {
 			if by, err := strconv.Unquote(found[1]); err == nil {
-				was.Outcome, was.By, was.Reason = Denied, by, found[2]
+				was.By = by
+				was.Reason, _, _ = strings.Cut(found[2], "\nDo not repeat this call.")
 			}
 		}
 	default:
@@ -79,12 +88,43 @@ func callDiffers(call *belay.CallPart, was, now *Outcome, a *asker) (note string
 	case was.Outcome == Asked && now.Refused != "" && was.Refused == "",
 		was.Outcome == Asked && now.Approved != "" && was.Refused != "":
 		return "", true
+	case was.Outcome == Asked && !was.granted && now.Approved != "" && now.Approved != was.Approved:
+		return now.Approved + " answers in place of a person or of another hook", true
+	case was.Outcome == Asked && !was.granted && now.Approved == "" && now.Refused == "" && a.isApprover(cmp.Or(was.Approved, was.Refused)):
+		return cmp.Or(was.Approved, was.Refused) + " does not answer the question now: a person must", true
 	case was.Outcome == Asked && was.granted && now.By != was.By && now.Approved == "":
 		return "an earlier approval answered the question of " + was.By + ". It does not answer that of " + now.By, true
 	case was.refused():
 		return "", false
 	}
 	return "", !sameInput(call, was, now)
+}
+
+// isApprover reports whether a decision was the one of a hook, and not of a person. A record does
+// not say it, so the name must show it: the policy has such a hook, or the name is that of a
+// hook in a file, such as project/auto. A person is "ann" or "ann (belay)".
+func (a *asker) isApprover(name string) bool {
+	return a.known[hookKey{belay.ApprovalRequest.Name(), name}] || strings.Contains(name, "/") && !strings.Contains(name, " ")
+}
+
+// isUnknown reports whether an outcome cannot be known, because a hook is not asked that had a
+// part in what happened, and nothing else leads to another outcome now.
+func (a *asker) isUnknown(was, now *Outcome) bool {
+	silent := func(phase, id string) bool {
+		_, silent := a.silent[hookKey{phase, id}]
+		return silent
+	}
+	pre, request := belay.ToolPre.Name(), belay.ApprovalRequest.Name()
+	switch {
+	case was.Outcome != Allowed && silent(pre, was.By):
+		return now.Outcome == Allowed
+	case was.Outcome == Asked && now.Outcome == Asked && now.Approved == "" && now.Refused == "" && (silent(request, was.Approved) || silent(request, was.Refused)):
+		return true
+	case slices.ContainsFunc(was.RewrittenBy, func(id string) bool { return silent(pre, id) }):
+		return now.Outcome == was.Outcome
+	default:
+		return false
+	}
 }
 
 // sameInput reports whether a call has the same final input in both outcomes. The recorded

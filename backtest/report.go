@@ -21,9 +21,9 @@ type Report struct {
 	Omitted int `json:"omitted,omitempty"`
 	// Hooks are the totals of each hook, and of the floor.
 	Hooks []HookTotal `json:"hooks"`
-	// NotAsked are hooks that were not asked. Unknown is how many calls such a hook had
-	// denied or asked about, and nothing else denies or asks about now: their outcome
-	// cannot be known.
+	// NotAsked are hooks that were not asked. Unknown is how many calls and messages such a
+	// hook had denied, asked about, approved, answered or rewritten, and nothing else leads to
+	// another outcome now: their outcome cannot be known.
 	NotAsked []NotAsked `json:"not_asked,omitempty"`
 	Unknown  int        `json:"unknown,omitempty"`
 	// NotReplayed counts calls that cannot be replayed, by the reason.

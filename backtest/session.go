@@ -22,6 +22,7 @@ type session struct {
 	// approvals are the approvals of the session by turn and call. They are read when the
 	// first call needs them.
 	approvals map[[2]string]*belay.Approval
+	inquired  map[[2]string]bool // a person has refused a question of the tool itself
 	// prompt is a user message whose answer has not been read yet.
 	prompt *belay.Message
 	// response is a message with calls whose results have not been read yet.
@@ -29,6 +30,7 @@ type session struct {
 
 	prompts, calls, results, unknown int
 	differences                      []Difference
+	most, omitted                    int // how many differences are kept, and how many were not
 	notReplayed                      map[string]int
 }
 
@@ -134,25 +136,39 @@ func (s *session) endResponse(ctx context.Context, results *belay.Message) error
 	return nil
 }
 
-// approval returns the approval of a call, or nil.
-func (s *session) approval(ctx context.Context, turn, call string) (*belay.Approval, error) {
+// approval returns the approval of a call, or nil. inquired reports whether a person has refused
+// a question that the tool itself asked.
+func (s *session) approval(ctx context.Context, turn, call string) (approval *belay.Approval, inquired bool, err error) {
 	if s.approvals == nil {
-		s.approvals = make(map[[2]string]*belay.Approval)
+		s.approvals, s.inquired = make(map[[2]string]*belay.Approval), make(map[[2]string]bool)
 		for a, err := range s.records.Approvals(ctx, belay.ApprovalFilter{Session: s.info.ID}) {
 			if err != nil {
-				return nil, fmt.Errorf("read the approvals: %w", err)
+				return nil, false, fmt.Errorf("read the approvals: %w", err)
 			}
-			if k := [2]string{a.Turn, a.Call}; s.approvals[k] == nil && a.By != belay.AskedByTool {
+			switch k := [2]string{a.Turn, a.Call}; {
+			case a.By == belay.AskedByTool:
+				s.inquired[k] = s.inquired[k] || a.Decided != nil && !a.Decided.Allow
+			case s.approvals[k] == nil:
 				s.approvals[k] = &a // later approvals of a call are about changed paths
 			}
 		}
 	}
-	return s.approvals[[2]string{turn, call}], nil
+	k := [2]string{turn, call}
+	return s.approvals[k], s.inquired[k], nil
 }
 
 // scope returns the scope of a message.
 func (s *session) scope(m *belay.Message) hook.Scope {
 	return hook.Scope{Session: s.info.ID, Turn: m.Turn, Step: m.Step, Agent: s.info.State.Agent}
+}
+
+// differ keeps a difference.
+func (s *session) differ(d Difference) {
+	if len(s.differences) >= s.most {
+		s.omitted++
+		return
+	}
+	s.differences = append(s.differences, d)
 }
 
 // difference returns a difference about a message, without its outcomes.

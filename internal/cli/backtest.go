@@ -104,6 +104,9 @@ func (o *backtestOptions) complete(now time.Time) (expected *backtest.Report, er
 	if err := json.Unmarshal(data, &expected); err != nil {
 		return nil, usage("--expect: %s is not a report: %w: write one with `belay backtest --json`", o.expect, err)
 	}
+	if expected == nil || expected.Differences == nil { // JSON of something else
+		return nil, usage("--expect: %s is not a report: it has no differences: write one with `belay backtest --json`", o.expect)
+	}
 	return expected, nil
 }
 
@@ -164,6 +167,9 @@ func (a *app) tellBacktest(r *backtest.Report) {
 	}
 	all := len(r.Differences) + r.Omitted
 	verdict := "nothing differs"
+	if r.Unknown > 0 || len(r.NotAsked) > 0 {
+		verdict = "nothing differs, but not all hooks were asked"
+	}
 	if all > 0 {
 		verdict = fmt.Sprintf("%d would differ", all)
 	}
@@ -190,7 +196,7 @@ func (a *app) tellBacktest(r *backtest.Report) {
 		}
 	}
 	if r.Unknown > 0 {
-		fmt.Fprintf(a.out, "%s had been denied or asked about by a hook that was not asked: use --allow-effects to ask it\n", counted(r.Unknown, "call"))
+		fmt.Fprintf(a.out, "%s: a hook that was not asked had decided or rewritten it: use --allow-effects to ask the hook\n", counted(r.Unknown, "unknown outcome"))
 	}
 	if len(r.NotReplayed) > 0 {
 		var parts []string
@@ -222,7 +228,7 @@ func counted(n int, noun string) string {
 func (a *app) tellDifference(d *backtest.Difference) {
 	what := oneLine(d.Text)
 	if d.Kind != backtest.KindPrompt {
-		what = d.Tool + " " + oneLine(string(d.Input))
+		what = oneLine(d.Tool + " " + string(d.Input))
 	}
 	fmt.Fprintf(a.out, "%s  %s\n", a.onOut.dim(fmt.Sprintf("%s · message %d · %s", d.Session, d.Message, d.Kind)), a.onOut.bold(short(what, 100)))
 	fmt.Fprintf(a.out, "  was  %s\n  now  %s\n", a.toldOutcome(&d.Was), a.toldOutcome(&d.Now))
@@ -293,6 +299,16 @@ func (a *app) compareBacktests(expected, got *backtest.Report) error {
 			missing++
 			a.remarkf("expected, but not found: %s", oneLine(k))
 		}
+	}
+	silent := 0
+	for _, n := range got.NotAsked { // on this machine nobody knows what it would answer
+		if !slices.ContainsFunc(expected.NotAsked, func(e backtest.NotAsked) bool { return e.ID == n.ID && e.Phase == n.Phase }) {
+			silent++
+			a.remarkf("not asked here: %s at %s: %s", oneLine(n.ID), n.Phase, oneLine(n.Why))
+		}
+	}
+	if silent > 0 {
+		return fmt.Errorf("the reports cannot be compared: %s asked when the expected report was written, and not now", counted(silent, "hook"))
 	}
 	if unexpected+missing+got.Omitted > 0 {
 		return fmt.Errorf("the differences are not the expected ones: %d more, %d fewer", unexpected+got.Omitted, missing)

@@ -18,11 +18,38 @@ import (
 
 // recorders make tests from the messages of a session, for each phase whose input a transcript
 // has.
-var recorders = map[string]func(messages []*belay.Message, hook string, add func(recordedTest), leave func()){
+var recorders = map[string]func(past *past, hook string, add func(recordedTest), leave func()){
 	belay.ToolPre.Name():          recordCalls,
 	belay.ToolPost.Name():         recordResults,
 	belay.UserPromptSubmit.Name(): recordPrompts,
 	belay.TurnStop.Name():         recordStops,
+}
+
+// past is what a session has: its messages, and its approvals by turn and call. The questions of
+// tools are left out.
+type past struct {
+	messages  []*belay.Message
+	approvals map[[2]string]belay.Approval
+}
+
+// pastOf reads what a session has.
+func pastOf(ctx context.Context, r records, session string) (*past, error) {
+	p := &past{approvals: make(map[[2]string]belay.Approval)}
+	for m, err := range r.Read(ctx, session, 0) {
+		if err != nil {
+			return nil, err
+		}
+		p.messages = append(p.messages, m)
+	}
+	for a, err := range r.Approvals(ctx, belay.ApprovalFilter{Session: session}) {
+		if err != nil {
+			return nil, err
+		}
+		if k := [2]string{a.Turn, a.Call}; a.By != belay.AskedByTool && p.approvals[k].ID == "" {
+			p.approvals[k] = a // later ones are about changed paths
+		}
+	}
+	return p, nil
 }
 
 // recordedTest is a test of a hook, made from a session.
@@ -44,17 +71,14 @@ func (a *app) recordTests(ctx context.Context, h *testedHook, session string) er
 		if err != nil {
 			return err
 		}
-		var messages []*belay.Message
-		for m, err := range r.Read(ctx, found.ID, 0) {
-			if err != nil {
-				return err
-			}
-			messages = append(messages, m)
+		has, err := pastOf(ctx, r, found.ID)
+		if err != nil {
+			return err
 		}
 		var out bytes.Buffer
 		fmt.Fprintf(&out, "# Tests of %s, from session %s. They quote the session: read them before you share them.\ntests:\n", h.sub.ID(), visible.OneLine(found.ID))
 		seen, left := make(map[string]bool), 0
-		record(messages, h.sub.ID(), func(t recordedTest) {
+		record(has, h.sub.ID(), func(t recordedTest) {
 			test := t.yaml()
 			if !seen[test] {
 				seen[test] = true
@@ -84,19 +108,24 @@ func (t *recordedTest) yaml() string {
 // placeOf names the place of a message in its session.
 func placeOf(turn string, step int) string { return fmt.Sprintf("step %d of turn %s", step, turn) }
 
-// recordCalls makes tests from tool calls. A call that this hook denied must be denied, and a
-// call that ran must pass. Of a call that something else denied, it is not known what this hook
-// would have answered.
-func recordCalls(messages []*belay.Message, hook string, add func(recordedTest), leave func()) {
-	eachCall(messages, func(c *recorded.Call) {
+// recordCalls makes tests from tool calls. A call that this hook denied must be denied, one that
+// it asked about must be asked about, and another call that ran must pass. Of a call that
+// something else denied or asked about, it is not known what this hook would have answered.
+func recordCalls(past *past, hook string, add func(recordedTest), leave func()) {
+	eachCall(past.messages, func(c *recorded.Call) {
 		by, why, denied := c.Denied()
 		args, ok := objectOf(c.Input)
-		if c.Result == nil || denied && by != hook || !ok {
+		asked, approval := past.approvals[[2]string{c.Turn, c.ID}]
+		switch {
+		case !ok, approval && asked.By != hook, !approval && (c.Result == nil || denied && by != hook):
 			leave()
 			return
 		}
 		t := recordedTest{name: c.Tool + ", " + placeOf(c.Turn, c.Step), tool: c.Tool, input: args}
-		if denied {
+		switch {
+		case approval:
+			t.expect = "ask" // the reason may have those of others too
+		case denied:
 			t.expect = fmt.Sprintf("{decision: deny, reason: %s}", quotedJSON(redact.Text(why)))
 		}
 		add(t)
@@ -105,8 +134,8 @@ func recordCalls(messages []*belay.Message, hook string, add func(recordedTest),
 
 // recordResults makes tests from the results of calls that ran. The results are as the hooks of
 // the session left them.
-func recordResults(messages []*belay.Message, _ string, add func(recordedTest), leave func()) {
-	eachCall(messages, func(c *recorded.Call) {
+func recordResults(past *past, _ string, add func(recordedTest), leave func()) {
+	eachCall(past.messages, func(c *recorded.Call) {
 		args, ok := objectOf(c.Final)
 		if c.Result == nil || !ok {
 			leave()
@@ -128,15 +157,18 @@ func recordResults(messages []*belay.Message, _ string, add func(recordedTest), 
 // recordPrompts makes tests from the messages of the user. A message that a hook denied is not in
 // a transcript, so all must pass. A message that a hook answered is left out: it is not known
 // which hook that was.
-func recordPrompts(messages []*belay.Message, _ string, add func(recordedTest), leave func()) {
+func recordPrompts(past *past, _ string, add func(recordedTest), leave func()) {
+	messages := past.messages
 	for i, m := range messages {
 		if m.Kind != belay.KindUser || m.IsSkillInjection {
 			continue
 		}
 		next := slices.IndexFunc(messages[i:], func(m *belay.Message) bool { return m.Kind == belay.KindAssistant })
-		if next >= 0 && messages[i+next].Model == "" {
-			leave()
-			continue
+		if next >= 0 {
+			if _, byHook := recorded.IsReply(messages[i+next]); byHook {
+				leave()
+				continue
+			}
 		}
 		input := map[string]any{"text": recorded.Typed(m)}
 		if others := len(slices.DeleteFunc(slices.Clone(m.Parts), func(p belay.Part) bool { return p.Type == belay.PartText })); others > 0 {
@@ -148,14 +180,15 @@ func recordPrompts(messages []*belay.Message, _ string, add func(recordedTest), 
 
 // recordStops makes tests from the last answer of each turn, with which the turn could stop. An
 // earlier answer without a call was continued, by this hook or by another one.
-func recordStops(messages []*belay.Message, _ string, add func(recordedTest), leave func()) {
+func recordStops(past *past, _ string, add func(recordedTest), leave func()) {
+	messages := past.messages
 	last := make(map[string]int)
 	for i, m := range messages {
 		last[m.Turn] = i
 	}
 	for i, m := range messages {
-		switch {
-		case m.Kind != belay.KindAssistant || m.Model == "" || len(m.Calls()) > 0:
+		switch reply, _ := recorded.IsReply(m); {
+		case m.Kind != belay.KindAssistant || reply || len(m.Calls()) > 0:
 		case last[m.Turn] != i:
 			leave()
 		default:
@@ -217,5 +250,11 @@ func withoutSecrets(input map[string]any) string {
 	encode := json.NewEncoder(&out)
 	encode.SetEscapeHTML(false)
 	_ = encode.Encode(clean(input)) //nolint:errchkjson // it was decoded from JSON
-	return string(bytes.TrimSpace(out.Bytes()))
+	text := string(bytes.TrimSpace(out.Bytes()))
+	// The name of a field, or the flag before a value, shows that a value is a secret. A text
+	// alone does not.
+	if whole := redact.Text(text); json.Valid([]byte(whole)) {
+		return whole
+	}
+	return text
 }

@@ -76,6 +76,15 @@ func Typed(m *belay.Message) string {
 	return Commands(m.Text())
 }
 
+// IsReply reports whether a stored answer is not the model's: a hook, a directive or an extension
+// answered in its place. byHook reports whether it was a hook.
+func IsReply(m *belay.Message) (reply, byHook bool) {
+	if m.Kind != belay.KindAssistant || m.Usage != nil { // only a response of a model has a usage
+		return false, false
+	}
+	return true, m.Model == belay.UserPromptSubmit.Name()
+}
+
 // calls are the calls of the last response. Ids are unique only within a response.
 type calls []*Call
 

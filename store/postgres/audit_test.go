@@ -31,7 +31,7 @@ var auditBackend = &sqltest.AuditBackend{
 		if err := tx.QueryRowContext(ctx, "SELECT value FROM counters WHERE name = 'chain'").Scan(&main); err != nil {
 			return nil, err
 		}
-		return chain.Verify(ctx, tx, &audit.VerifyOptions{Main: main})
+		return audit.Verify(ctx, chain.Database{Database: tx}, &audit.VerifyOptions{Main: main})
 	},
 }
 

@@ -123,7 +123,7 @@ func (s *Store) VerifyAudit(ctx context.Context, anchors []audit.Anchor) (v *aud
 		if err := tx.QueryRowContext(ctx, "SELECT value FROM counters WHERE name = $1", chain.Counter).Scan(&opts.Main); err != nil {
 			return err //nolint:wrapcheck // said below
 		}
-		v, err = chain.Verify(ctx, s.bind(tx), opts)
+		v, err = audit.Verify(ctx, chain.Database{Database: s.bind(tx)}, opts)
 		return err
 	})
 	if err != nil {
@@ -161,7 +161,7 @@ func (s *Store) ExportAudit(ctx context.Context, to io.Writer) error {
 		return fmt.Errorf("export the journal: %w", err)
 	}
 	out := bufio.NewWriter(to)
-	err := s.snapshot(ctx, func(tx *sql.Tx) error { return chain.Export(ctx, s.bind(tx), out) })
+	err := s.snapshot(ctx, func(tx *sql.Tx) error { return audit.WriteExport(ctx, chain.Database{Database: s.bind(tx)}, out) })
 	if err == nil {
 		err = out.Flush()
 	}
@@ -201,7 +201,7 @@ func (s *Store) chainOld(ctx context.Context, db *sql.DB) error {
 			return err
 		}
 	}
-	err = chain.Old(ctx, on, func(body string) error {
+	err = chain.Old(ctx, chain.Database{Database: on}, func(body string) error {
 		idx, err := nextPlace(ctx, on)
 		if err == nil {
 			_, err = extend(ctx, on, idx, s.now(), body)

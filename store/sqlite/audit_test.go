@@ -22,7 +22,10 @@ var auditBackend = &sqltest.AuditBackend{
 		t.Cleanup(func() { _ = db.Close() })
 		return db
 	},
-	Verify: func(ctx context.Context, tx *sql.Tx) (*audit.Verification, error) { return chain.Verify(ctx, tx, nil) },
+	Verify: func(ctx context.Context, tx *sql.Tx) (*audit.Verification, error) {
+		return audit.Verify(ctx, chain.Database{Database: tx, Untyped: true}, &audit.VerifyOptions{OneLane: true})
+	},
+	Untyped: true,
 }
 
 // Every change of a row that the chain covers is found.

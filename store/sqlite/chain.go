@@ -74,7 +74,7 @@ func (s *Store) chainOld(ctx context.Context) (err error) {
 	defer func() { _ = tx.Rollback() }() // does nothing after Commit
 	head, now := audit.Entry{}, record.Nanos(s.now())
 	q := table.New(tx)
-	err = chain.Old(ctx, tx, func(body string) (err error) {
+	err = chain.Old(ctx, chain.Database{Database: tx, Untyped: true}, func(body string) (err error) {
 		head, err = link(ctx, q, head, body, now)
 		return err
 	})
@@ -91,7 +91,7 @@ func (s *Store) chainOld(ctx context.Context) (err error) {
 // reads the whole journal.
 func (s *Store) VerifyAudit(ctx context.Context, anchors []audit.Anchor) (v *audit.Verification, err error) {
 	err = s.snapshot(ctx, func(tx *sql.Tx) error {
-		v, err = chain.Verify(ctx, tx, &audit.VerifyOptions{Anchors: anchors})
+		v, err = audit.Verify(ctx, chain.Database{Database: tx, Untyped: true}, &audit.VerifyOptions{Anchors: anchors, OneLane: true})
 		return err
 	})
 	if err != nil {
@@ -116,7 +116,7 @@ func (s *Store) AnchorAudit(ctx context.Context) (audit.Anchor, error) {
 // lines do not contain the conversation.
 func (s *Store) ExportAudit(ctx context.Context, to io.Writer) error {
 	out := bufio.NewWriter(to)
-	err := s.snapshot(ctx, func(tx *sql.Tx) error { return chain.Export(ctx, tx, out) })
+	err := s.snapshot(ctx, func(tx *sql.Tx) error { return audit.WriteExport(ctx, chain.Database{Database: tx, Untyped: true}, out) })
 	if err == nil {
 		err = out.Flush()
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/audit"
+	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/store/internal/record"
 	"github.com/belay-run/belay/store/internal/table"
 )
@@ -31,9 +32,16 @@ func (l *Lines) add(parts ...string) {
 	}
 }
 
+// started is the state of a record that has not ended.
+var started = hook.Started.String()
+
 // Run adds the hash of a row of runs.
 func (l *Lines) Run(r *table.Run) {
-	l.add("r", strconv.FormatInt(r.Seq, 10), "=", audit.RowHash(
+	letter := "r"
+	if r.State != started {
+		letter = "R" // see audit.Final
+	}
+	l.add(letter, strconv.FormatInt(r.Seq, 10), "=", audit.RowHash(
 		strconv.FormatInt(r.Seq, 10), r.ID, strconv.FormatInt(r.Changed, 10), r.Holder, r.Subscription, r.JobHandler, r.Version, r.Phase, r.Dispatch,
 		r.OriginKind, r.OriginName, r.OriginFile, strconv.FormatInt(r.OriginLine, 10), r.Session, r.Turn, strconv.FormatInt(r.Step, 10), r.Agent,
 		r.Execution, r.State, strconv.FormatBool(r.Shadow), r.Visibility, r.Job, strconv.FormatInt(r.Attempt, 10), r.IdempotencyKey,
@@ -43,10 +51,13 @@ func (l *Lines) Run(r *table.Run) {
 
 // Approval adds the hashes of an approval and of its texts.
 func (l *Lines) Approval(a *table.Approval, w *table.ApprovalWord) {
-	key := audit.Key(a.ID)
-	l.add("a", key, "=", audit.RowHash(a.ID, a.Session, strconv.FormatInt(a.Response, 10), a.Turn, a.CallID, a.Tool, a.Hash, a.AskedBy,
+	key, letters := audit.Key(a.ID), [...]string{"a", "w"}
+	if a.Decision != "" {
+		letters = [...]string{"A", "W"} // see audit.Final
+	}
+	l.add(letters[0], key, "=", audit.RowHash(a.ID, a.Session, strconv.FormatInt(a.Response, 10), a.Turn, a.CallID, a.Tool, a.Hash, a.AskedBy,
 		strconv.FormatBool(a.Floor), strconv.FormatInt(a.Asked, 10), strconv.FormatInt(a.Expires, 10), a.Decision))
-	l.add("w", key, "=", audit.RowHash(w.ID, w.Reason, w.Answer, w.Pattern))
+	l.add(letters[1], key, "=", audit.RowHash(w.ID, w.Reason, w.Answer, w.Pattern))
 }
 
 // Grants adds the hash of a session's grants.

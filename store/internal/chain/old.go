@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/belay-run/belay/audit"
-	"github.com/belay-run/belay/store/internal/record"
 )
 
 // Counter is the name of the counter of the main chain.
@@ -14,7 +13,7 @@ const Counter = "chain"
 const oldPage = 1000
 
 // Old yields bodies of entries for the rows that are older than the chain.
-func Old(ctx context.Context, db record.Database, add func(body string) error) error {
+func Old(ctx context.Context, from Database, add func(body string) error) error {
 	var lines Lines
 	count := 0
 	line := func(text string) error {
@@ -26,7 +25,6 @@ func Old(ctx context.Context, db record.Database, add func(body string) error) e
 		lines.Cut(0)
 		return add(body)
 	}
-	from := database{db}
 	// All rows are read before an entry is added: a connection of PostgreSQL cannot do both
 	// at once.
 	var all []string

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/belay-run/belay"
@@ -31,9 +30,9 @@ func serverField(expression string) string {
 // runs and of approvals.
 func ServerLines(runIDs, approvalIDs string) string {
 	key := fmt.Sprintf("encode(substr(sha256(convert_to(x.id, 'UTF8')), 1, %d), 'base64')", audit.KeyLength)
-	return "SELECT 'r' || x.seq || '=' || " + serverHash("x", audit.Runs.Columns) + " AS line FROM runs x WHERE x.id = ANY (" + runIDs + ")" +
-		" UNION ALL SELECT 'a' || " + key + " || '=' || " + serverHash("x", audit.Approvals.Columns) + " FROM approvals x WHERE x.id = ANY (" + approvalIDs + ")" +
-		" UNION ALL SELECT 'w' || " + key + " || '=' || " + serverHash("x", audit.Words.Columns) + " FROM approval_words x WHERE x.id = ANY (" + approvalIDs + ")"
+	return "SELECT CASE x.state WHEN 'started' THEN 'r' ELSE 'R' END || x.seq || '=' || " + serverHash("x", audit.Runs.Columns) + " AS line FROM runs x WHERE x.id = ANY (" + runIDs + ")" +
+		" UNION ALL SELECT CASE x.decision WHEN '' THEN 'a' ELSE 'A' END || " + key + " || '=' || " + serverHash("x", audit.Approvals.Columns) + " FROM approvals x WHERE x.id = ANY (" + approvalIDs + ")" +
+		" UNION ALL SELECT CASE y.decision WHEN '' THEN 'w' ELSE 'W' END || " + key + " || '=' || " + serverHash("x", audit.Words.Columns) + " FROM approval_words x JOIN approvals y ON y.id = x.id WHERE x.id = ANY (" + approvalIDs + ")"
 }
 
 // ServerEntryHash is audit.HashOf in the SQL of PostgreSQL.
@@ -43,14 +42,57 @@ func ServerEntryHash(before, seq, lane, idx, time, body string) string {
 	}, " || ") + ", 'UTF8')), 'hex')"
 }
 
-// database is a snapshot of a database.
-type database struct{ db record.Database }
+// Database is a snapshot of a database. audit.Verify and audit.WriteExport read it.
+type Database struct {
+	record.Database
+
+	// Untyped says that a column can have values of any type, as in SQLite. A value of
+	// another type has the same text, but a query does not find it: so it counts as changed.
+	Untyped bool
+}
+
+var _ audit.Source = Database{}
 
 // Has reports that a database has every table.
-func (d database) Has(*audit.Table) bool { return true }
+func (d Database) Has(*audit.Table) bool { return true }
 
-func (d database) query(ctx context.Context, query string, scan func(*sql.Rows) error) error {
-	rows, err := d.db.QueryContext(ctx, query)
+// The columns that are no texts.
+var (
+	numbers = words("seq", "changed", "origin_line", "step", "attempt", "started", "ended", "latency", "more", "response", "asked", "expires", "idx", "time")
+	truths  = words("shadow", "floor")
+)
+
+func words(all ...string) map[string]bool {
+	set := make(map[string]bool, len(all))
+	for _, word := range all {
+		set[word] = true
+	}
+	return set
+}
+
+// selected returns the expressions for columns. A value of the wrong type becomes a text that
+// no store writes into the column.
+func (d Database) selected(columns ...string) string {
+	if !d.Untyped {
+		return strings.Join(columns, ", ")
+	}
+	all := make([]string, len(columns))
+	for i, c := range columns {
+		other := "typeof(" + c + ") || ' ' || quote(" + c + ")"
+		switch {
+		case numbers[c]:
+			all[i] = "CASE typeof(" + c + ") WHEN 'integer' THEN " + c + " ELSE " + other + " END"
+		case truths[c]:
+			all[i] = "CASE WHEN typeof(" + c + ") <> 'integer' THEN " + other + " WHEN " + c + " = 0 THEN 'false' WHEN " + c + " = 1 THEN 'true' ELSE " + other + " END"
+		default:
+			all[i] = "CASE typeof(" + c + ") WHEN 'text' THEN " + c + " ELSE " + other + " END"
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+func (d Database) query(ctx context.Context, query string, scan func(*sql.Rows) error) error {
+	rows, err := d.QueryContext(ctx, query)
 	if err != nil {
 		return record.Cause(ctx, err)
 	}
@@ -64,8 +106,8 @@ func (d database) query(ctx context.Context, query string, scan func(*sql.Rows) 
 }
 
 // Entries reads the chain.
-func (d database) Entries(ctx context.Context, each func(*audit.Entry) error) error {
-	return d.query(ctx, "SELECT seq, lane, idx, time, body, hash FROM audit_chain ORDER BY seq", func(rows *sql.Rows) error {
+func (d Database) Entries(ctx context.Context, each func(*audit.Entry) error) error {
+	return d.query(ctx, "SELECT "+d.selected("seq", "lane", "idx", "time", "body", "hash")+" FROM audit_chain ORDER BY seq", func(rows *sql.Rows) error {
 		var e audit.Entry
 		if err := rows.Scan(&e.Seq, &e.Lane, &e.Idx, &e.Time, &e.Body, &e.Hash); err != nil {
 			return err //nolint:wrapcheck // the caller adds context
@@ -75,8 +117,8 @@ func (d database) Entries(ctx context.Context, each func(*audit.Entry) error) er
 }
 
 // Rows reads a table.
-func (d database) Rows(ctx context.Context, t *audit.Table, each func([]string) error) error {
-	query := "SELECT " + strings.Join(t.Columns, ", ") + " FROM " + t.Name + " ORDER BY " + t.Order
+func (d Database) Rows(ctx context.Context, t *audit.Table, each func([]string) error) error {
+	query := "SELECT " + d.selected(t.Columns...) + " FROM " + t.Name + " ORDER BY " + t.Order
 	into := make([]any, len(t.Columns))
 	return d.query(ctx, query, func(rows *sql.Rows) error {
 		values := make([]string, len(t.Columns))
@@ -86,23 +128,13 @@ func (d database) Rows(ctx context.Context, t *audit.Table, each func([]string) 
 		if err := rows.Scan(into...); err != nil {
 			return err //nolint:wrapcheck // the caller adds context
 		}
-		for i, column := range t.Columns {
-			if column == "shadow" || column == "floor" { // SQLite has numbers for them
-				switch values[i] {
-				case "0":
-					values[i] = "false"
-				case "1":
-					values[i] = "true"
-				}
-			}
-		}
 		return each(values)
 	})
 }
 
 // Grants reads the grants of all sessions.
-func (d database) Grants(ctx context.Context, each func(session, hash string) error) error {
-	return d.query(ctx, "SELECT id, state FROM sessions WHERE state <> ''", func(rows *sql.Rows) error {
+func (d Database) Grants(ctx context.Context, each func(session, hash string) error) error {
+	return d.query(ctx, "SELECT "+d.selected("id", "state")+" FROM sessions WHERE state <> ''", func(rows *sql.Rows) error {
 		var id, text string
 		if err := rows.Scan(&id, &text); err != nil {
 			return err //nolint:wrapcheck // the caller adds context
@@ -118,16 +150,6 @@ func (d database) Grants(ctx context.Context, each func(session, hash string) er
 		}
 		return nil
 	})
-}
-
-// Verify compares the rows of a snapshot with the chain.
-func Verify(ctx context.Context, db record.Database, opts *audit.VerifyOptions) (*audit.Verification, error) {
-	return audit.Verify(ctx, database{db}, opts)
-}
-
-// Export writes the chain and the rows of a snapshot.
-func Export(ctx context.Context, db record.Database, to io.Writer) error {
-	return audit.WriteExport(ctx, database{db}, to)
 }
 
 // RowOf returns the row that a write of a run makes. seq is the position of the stored row: a

@@ -25,6 +25,8 @@ type AuditBackend struct {
 	Raw func(t testing.TB, s Store) *sql.DB
 	// Verify verifies the database of a transaction.
 	Verify func(ctx context.Context, tx *sql.Tx) (*audit.Verification, error)
+	// Untyped says that a column can have values of any type.
+	Untyped bool
 }
 
 // auditStore is a store that can do everything that the chain must follow.
@@ -118,6 +120,10 @@ func (b *AuditBackend) Audit(t *testing.T) {
 				changes++
 				b.found(t, raw, fmt.Sprintf("one byte of %s.%s in row %d (%q)", table.Name, column, i, row[c]), table.Name,
 					"UPDATE "+table.Name+" SET "+column+" = "+flipped(column, row[c])+" WHERE "+where)
+				if b.Untyped && (table != &chainTable || column != "seq") && !(table == &audit.Runs && column == "seq") { // these two have their type
+					b.found(t, raw, fmt.Sprintf("another type of %s.%s in row %d (%q)", table.Name, column, i, row[c]), "",
+						"UPDATE "+table.Name+" SET "+column+" = "+retyped(column)+" WHERE "+where)
+				}
 			}
 			in := table.Name
 			if in == chainTable.Name && i == len(rows)-1 {
@@ -131,6 +137,12 @@ func (b *AuditBackend) Audit(t *testing.T) {
 			}
 		}
 	}
+	if b.Untyped {
+		for _, column := range []string{"id", "state"} {
+			b.found(t, raw, "another type of sessions."+column, "sessions", "UPDATE sessions SET "+column+" = "+retyped(column)+" WHERE id = 'a'")
+		}
+	}
+	b.forge(t, raw)
 	for what, change := range map[string]string{
 		"a grant added":   `UPDATE sessions SET state = replace(state, '"shell(git *)"', '"shell(*)"') WHERE id = 'a'`,
 		"grants removed":  `UPDATE sessions SET state = '' WHERE id = 'a'`,
@@ -240,6 +252,67 @@ func flipped(column, value string) string {
 		text = append(text, 'x')
 	}
 	return quote(string(text))
+}
+
+// retyped returns the value of a column with another type. It has the same text, but queries do
+// not find it.
+func retyped(column string) string {
+	if isTruth(column) {
+		return "CASE WHEN " + column + " THEN 'true' ELSE 'false' END"
+	}
+	return "CAST(" + column + " AS BLOB)"
+}
+
+// forge changes rows as somebody who knows the chain would do: with an entry that has the hash
+// of the changed row, or without the row.
+func (b *AuditBackend) forge(t *testing.T, raw *sql.DB) {
+	t.Helper()
+	for table, column := range map[*audit.Table]string{&audit.Runs: "subscription", &audit.Approvals: "decision", &audit.Words: "pattern"} {
+		tried := 0
+		at := slices.Index(table.Columns, column)
+		for i, row := range read(t, raw, table) {
+			if row[at] == "" {
+				continue // the row of an undecided approval
+			}
+			tried++
+			changed := slices.Clone(row)
+			for c, column := range table.Columns {
+				if isTruth(column) {
+					changed[c] = strings.NewReplacer("0", "false", "1", "true").Replace(row[c])
+				}
+			}
+			changed[at] = "x" + row[at]
+			update := "UPDATE " + table.Name + " SET " + column + " = " + quote(changed[at]) + " WHERE " + rowIs(table, row)
+			line := table.Line(changed)
+			b.found(t, raw, fmt.Sprintf("an entry that changes row %d of %s", i, table.Name), table.Name, update, forged(t, raw, line))
+			b.found(t, raw, fmt.Sprintf("an entry that opens and changes row %d of %s", i, table.Name), table.Name, update, forged(t, raw, strings.ToLower(line[:1])+line[1:]))
+			if table == &audit.Runs {
+				removed := "-" + strings.ToLower(line[:1]) + row[0]
+				b.found(t, raw, fmt.Sprintf("an entry that removes row %d, adds it again and changes it", i), table.Name, update, forged(t, raw, removed+" "+line))
+			}
+		}
+		if tried == 0 {
+			t.Errorf("no row of %s was tried", table.Name)
+		}
+	}
+	if b.Untyped { // and with one chain
+		b.found(t, raw, "an entry of another lane", chainTable.Name, insertEntry(audit.Entry{Seq: -1, Lane: "other", Idx: 1, Time: 1, Body: "r1000000="}, ""))
+	}
+}
+
+// forged returns a statement that adds an entry to the lane of the last one.
+func forged(t *testing.T, raw *sql.DB, body string) string {
+	t.Helper()
+	var last audit.Entry
+	err := raw.QueryRowContext(t.Context(), "SELECT seq, lane, idx, time, body, hash FROM audit_chain ORDER BY seq DESC LIMIT 1").Scan(&last.Seq, &last.Lane, &last.Idx, &last.Time, &last.Body, &last.Hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return insertEntry(audit.Entry{Seq: last.Seq + 1, Lane: last.Lane, Idx: last.Idx + 1, Time: last.Time + 1, Body: body}, last.Hash)
+}
+
+func insertEntry(e audit.Entry, before string) string {
+	return fmt.Sprintf("INSERT INTO audit_chain (seq, lane, idx, time, body, hash) VALUES (%d, %s, %d, %d, %s, %s)", e.Seq, quote(e.Lane), e.Idx, e.Time, quote(e.Body), quote(audit.HashOf(before, &e)))
 }
 
 // copyOf inserts a copy of a row with other keys.

@@ -140,6 +140,7 @@ var rooms = []room{
 	{"internal/licenses", levelWords, nil, "the licences of dependencies are found alike for the docs and for releases"},
 	{"internal/release", levelPrograms, nil, "the files of a release are made by a program"},
 	{"internal/site", levelPrograms, nil, "the pages of the docs are made by a program"},
+	{"internal/cross", levelPrograms, nil, "other platforms are checked by a program, without building for them"},
 	{"internal/cli", levelPrograms, nil, "the command line puts everything together; cmd/belay only calls it"},
 	{"internal/picture", levelPrograms, nil, "the picture of the README is drawn by a program"},
 	{"internal/demo", levelPrograms, nil, "the guided tour shows everything"},

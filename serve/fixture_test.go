@@ -25,6 +25,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/host"
+	"github.com/belay-run/belay/internal/filetest"
 	"github.com/belay-run/belay/sandbox"
 	"github.com/belay-run/belay/serve"
 	"github.com/belay-run/belay/serve/api"
@@ -155,6 +156,15 @@ type world struct {
 	ended  chan error
 }
 
+// newFile makes a file with an empty store.
+var newFile = filetest.Copies("belay.db", func(path string) error {
+	s, err := sqlite.Open(context.Background(), path, nil)
+	if err != nil {
+		return err
+	}
+	return s.Close()
+})
+
 // newWorld starts a server. change may change its options.
 func newWorld(t *testing.T, files map[string]string, change func(*host.Options, *serve.Options)) *world {
 	t.Helper()
@@ -167,6 +177,10 @@ func newWorld(t *testing.T, files map[string]string, change func(*host.Options, 
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+	// A project has a store already, because making one takes as long as most tests.
+	if err := errors.Join(os.MkdirAll(filepath.Join(w.dir, ".belay"), 0o700), os.Rename(newFile(t), filepath.Join(w.dir, ".belay", "belay.db"))); err != nil {
+		t.Fatal(err)
 	}
 	user := t.TempDir()
 	opts := &host.Options{Dir: w.dir, UserDir: user, Environ: []string{}, Model: w.model, NoJobs: true}

@@ -296,15 +296,15 @@ func TestAttacks(t *testing.T) {
 	// The floor only looks, so attacks with the same props share a stage.
 	stages := make(map[string]*stage)
 	for _, a := range attacks(t) {
-		props, err := json.Marshal(a.Setup)
-		if err != nil {
-			t.Fatal(err)
+		var props strings.Builder
+		for _, p := range a.Setup {
+			fmt.Fprintf(&props, "%q %q %q\n", p.File, p.Link, p.Hardlink)
 		}
-		s, ok := stages[string(props)]
+		s, ok := stages[props.String()]
 		if !ok {
 			s = newStage(t, t.TempDir())
 			s.set(t, &a)
-			stages[string(props)] = s
+			stages[props.String()] = s
 		}
 		t.Run(a.file+"/"+a.Name, func(t *testing.T) {
 			t.Parallel()

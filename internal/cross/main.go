@@ -49,15 +49,18 @@ func main() {
 
 // listed is a package as go list prints it. Packages come after those that they import.
 type listed struct {
-	ImportPath, Dir, Name string
-	GoFiles               []string
-	Imports               []string
-	ImportMap             map[string]string
-	Module                *struct {
-		Main      bool
-		GoVersion string
-	}
-	Error *struct{ Err string }
+	ImportPath string            `json:"ImportPath"` //nolint:tagliatelle // go list spells its fields so
+	Dir        string            `json:"Dir"`        //nolint:tagliatelle // see above
+	GoFiles    []string          `json:"GoFiles"`    //nolint:tagliatelle // see above
+	Imports    []string          `json:"Imports"`    //nolint:tagliatelle // see above
+	ImportMap  map[string]string `json:"ImportMap"`  //nolint:tagliatelle // see above
+	Module     *struct {
+		Main      bool   `json:"Main"`      //nolint:tagliatelle // see above
+		GoVersion string `json:"GoVersion"` //nolint:tagliatelle // see above
+	} `json:"Module"` //nolint:tagliatelle // see above
+	Error *struct {
+		Err string `json:"Err"` //nolint:tagliatelle // see above
+	} `json:"Error"` //nolint:tagliatelle // see above
 }
 
 // checked is a package whose types are checked once done is closed.
@@ -73,7 +76,7 @@ func check(ctx context.Context, dir, platform string) (problems []string, err er
 	if !ok || sizes == nil {
 		return nil, fmt.Errorf("%q is not a platform such as windows/amd64", platform)
 	}
-	list := exec.CommandContext(ctx, "go", "list", "-e", "-deps", "-test", "-json=ImportPath,Dir,Name,GoFiles,Imports,ImportMap,Module,Error", "./...")
+	list := exec.CommandContext(ctx, "go", "list", "-e", "-deps", "-test", "-json=ImportPath,Dir,GoFiles,Imports,ImportMap,Module,Error", "./...")
 	list.Dir, list.Env = dir, append(os.Environ(), "GOOS="+system, "GOARCH="+arch, "CGO_ENABLED=0")
 	var complaints bytes.Buffer
 	list.Stderr = &complaints
@@ -89,7 +92,7 @@ func check(ctx context.Context, dir, platform string) (problems []string, err er
 		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("go list: %w", err)
 		}
 		if p.Error != nil {
 			c.report(p.Error.Err)
@@ -154,8 +157,8 @@ func (c *checker) check(p *listed, imports map[string]*checked, made *checked) {
 		IgnoreFuncBodies: p.Module == nil || !p.Module.Main,
 		Error:            func(err error) { c.report(err.Error()) },
 		Importer: importer(func(path string) (*types.Package, error) {
-			if real, ok := p.ImportMap[path]; ok {
-				path = real
+			if variant, ok := p.ImportMap[path]; ok {
+				path = variant
 			}
 			if other := imports[path]; other != nil && other.types != nil {
 				return other.types, nil

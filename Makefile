@@ -128,7 +128,7 @@ clients: languages ## fetch and build the SDKs that the tests use as clients
 	@cd serve/testdata/openai && npm ls --silent >/dev/null 2>&1 || npm ci --silent --no-audit --no-fund
 
 # What these packages test happens in processes of their own, many of them: the race detector would see little and cost minutes.
-PROCESSES := ./cmd/belay ./engine/internal/fleet ./internal/crashtest ./internal/demo ./internal/killtest ./internal/release ./sandbox ./store/postgres/internal/crash
+PROCESSES := ./cmd/belay ./engine/internal/fleet ./internal/crashtest ./internal/demo ./internal/killtest ./internal/load ./internal/release ./sandbox ./store/postgres/internal/crash
 
 # The race detector leaves out the SQLite library: its code is translated from C and has locks of its own. Watching it makes the
 # tests of the stores three times slower.
@@ -160,6 +160,10 @@ cross-build: ## vet, build and link for each of PLATFORMS: before a release
 .PHONY: bench
 bench: ## measure each promise about speed; one line per promise, last (ONLY="hook turn": those that begin so)
 	@go run ./internal/bench $(ONLY)
+
+.PHONY: load
+load: database ## measure what this machine holds, for docs/scale.md (ONLY="sqlite sessions streams postgres": some parts)
+	@go run ./internal/load $(ONLY)
 
 # With a key you can record what the real service says. The tests replay the recording.
 .PHONY: record

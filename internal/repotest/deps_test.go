@@ -137,6 +137,7 @@ var rooms = []room{
 	{"acp", levelServe, []string{"github.com/coder/acp-go-sdk"}, "editors are served what a host has, with the types of the protocol's SDK; how agents are made, the host knows"},
 	{"acp/internal/jsonrpc", levelWords, nil, "the connection to an editor knows nothing of agents, and its protocol is another package's"},
 	{"serve/console", levelEmbed, []string{"github.com/a-h/templ", "github.com/yuin/goldmark"}, "the pages use the API through package client, and nothing else of the server"},
+	{"internal/load", levelPrograms, []string{"github.com/jackc/pgx/v5"}, "what one machine holds is measured by a program"},
 	{"internal/licenses", levelWords, nil, "the licences of dependencies are found alike for the docs and for releases"},
 	{"internal/release", levelPrograms, nil, "the files of a release are made by a program"},
 	{"internal/site", levelPrograms, nil, "the pages of the docs are made by a program"},

@@ -58,6 +58,9 @@ func (p *Places) useStore(s *config.Loaded, store belay.Store) (remove func() er
 func (a *Assembler) OpenPlaces(ctx context.Context, s *config.Loaded) *Places {
 	p := new(Places)
 	p.Host = a.newHost(ctx, s, p.transcript)
+	for _, line := range s.Deprecated {
+		a.warn(line)
+	}
 	for _, dir := range []string{s.SystemDir, s.UserDir} {
 		if dir != "" {
 			p.load(s, dir, hook.OriginOperator)

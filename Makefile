@@ -87,6 +87,12 @@ generate-check:
 	@$(TEMPL) generate -path serve/console -log-level error && git diff --exit-code --stat -- serve/console || { echo "the pages' Go code is stale: run make generate and commit the result"; exit 1; }
 	@go run ./internal/gendocs -check || { echo "generated files are stale: run make generate and commit the result"; exit 1; }
 
+# The list of names of the last release is compared with the packages. Before the first release there is nothing to compare.
+.PHONY: api-check
+api-check: ## name what the Go packages of the last release had and this tree has not
+	@tag=$$(git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null) || { echo "there is no release yet, so nothing can be missing"; exit 0; }; \
+	old=$$(mktemp) && trap 'rm -f "$$old"' EXIT && git show "$$tag:docs/reference/exported.txt" >"$$old" && go run ./internal/gendocs -since "$$old"
+
 # The race detector needs a C compiler, on Linux its headers too.
 .PHONY: compiler
 compiler:

@@ -12,7 +12,7 @@ TEMPL := go tool -modfile=tools/templ/go.mod templ
 FUZZTIME ?= 10s
 # How long the soak tests may take in all.
 SOAKTIME ?= 30m
-# What the module must build and vet for, besides the machine's own.
+# What the module must compile for, besides the machine's own.
 PLATFORMS ?= darwin/arm64 windows/amd64
 
 # A program that is only checked needs no version stamp, and stamping fails where git does not trust the checkout, as in
@@ -33,10 +33,10 @@ help: ## list the targets
 
 .PHONY: test
 test: ## everything that must hold before a change is merged; installs what is missing
-	@MAKE='$(MAKE)' scripts/steps tools-install format-check vet lint tidy-check generate-check race processes cross
+	@MAKE='$(MAKE)' scripts/steps tools-install format-check lint tidy-check generate-check race processes cross
 
 .PHONY: check
-check: format-check vet lint ## format, vet and lint: the quick part of make test
+check: format-check lint ## format and lint: the quick part of make test
 
 .PHONY: format
 format: ## rewrite the Go files as gofumpt wants them
@@ -47,10 +47,7 @@ format-check:
 	@files=$$($(TOOL) gofumpt -l .) || exit 1; \
 	if [ -n "$$files" ]; then echo "not formatted, run make format:"; echo "$$files"; exit 1; fi
 
-.PHONY: vet
-vet:
-	@go vet ./...
-
+# golangci-lint runs everything that go vet runs, and so no other step vets.
 .PHONY: lint
 lint:
 	@$(TOOL) golangci-lint run
@@ -89,6 +86,12 @@ generate-check:
 	@$(SQLC) compile -f store/internal/table/sqlc.postgresql.yaml || { echo "PostgreSQL does not read the shared tables or queries"; exit 1; }
 	@$(TEMPL) generate -path serve/console -log-level error && git diff --exit-code --stat -- serve/console || { echo "the pages' Go code is stale: run make generate and commit the result"; exit 1; }
 	@go run ./internal/gendocs -check || { echo "generated files are stale: run make generate and commit the result"; exit 1; }
+
+# The list of names of the last release is compared with the packages. Before the first release there is nothing to compare.
+.PHONY: api-check
+api-check: ## name what the Go packages of the last release had and this tree has not
+	@tag=$$(git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null) || { echo "there is no release yet, so nothing can be missing"; exit 0; }; \
+	old=$$(mktemp) && trap 'rm -f "$$old"' EXIT && git show "$$tag:docs/reference/exported.txt" >"$$old" && go run ./internal/gendocs -since "$$old"
 
 # The race detector needs a C compiler, on Linux its headers too.
 .PHONY: compiler
@@ -131,7 +134,7 @@ clients: languages ## fetch and build the SDKs that the tests use as clients
 	@cd serve/testdata/openai && npm ls --silent >/dev/null 2>&1 || npm ci --silent --no-audit --no-fund
 
 # What these packages test happens in processes of their own, many of them: the race detector would see little and cost minutes.
-PROCESSES := ./cmd/belay ./engine/internal/fleet ./internal/crashtest ./internal/demo/whole ./internal/killtest ./internal/release ./sandbox ./store/postgres/internal/crash
+PROCESSES := ./cmd/belay ./engine/internal/fleet ./internal/crashtest ./internal/demo/whole ./internal/killtest ./internal/load ./internal/release ./sandbox ./store/postgres/internal/crash
 
 # The race detector leaves out the SQLite library: its code is translated from C and has locks of its own. Watching it makes the
 # tests of the stores three times slower.
@@ -139,11 +142,11 @@ RACE := -race -gcflags='modernc.org/...=-race=false'
 
 .PHONY: race
 race: compiler screen browser confinement database languages clients ## all tests under the race detector, but for those that start many processes
-	@CGO_ENABLED=1 go test $(RACE) -timeout 20m $$(go list ./... | grep -vxF "$$(go list $(PROCESSES))")
+	@CGO_ENABLED=1 go test $(RACE) -vet=off -timeout 20m $$(go list ./... | grep -vxF "$$(go list $(PROCESSES))")
 
 .PHONY: processes
 processes: confinement database ## the tests that start many processes, or kill them
-	@go test $(PROCESSES)
+	@go test -vet=off $(PROCESSES)
 
 # The seeds of every target run with the tests. The search for new inputs finds what it finds, whatever a change was about:
 # it has a command of its own, and what it finds becomes a seed.
@@ -152,12 +155,21 @@ fuzz: ## run every fuzz target for FUZZTIME (default 10s)
 	@scripts/fuzz $(FUZZTIME)
 
 .PHONY: cross
-cross: ## build and vet for each of PLATFORMS
+cross: ## check that everything compiles for each of PLATFORMS
+	@go run ./internal/cross $(PLATFORMS)
+
+# Machine code for another platform takes minutes, and says nothing about Belay that its types do not say.
+.PHONY: cross-build
+cross-build: ## vet, build and link for each of PLATFORMS: before a release
 	@scripts/cross $(PLATFORMS)
 
 .PHONY: bench
 bench: ## measure each promise about speed; one line per promise, last (ONLY="hook turn": those that begin so)
 	@go run ./internal/bench $(ONLY)
+
+.PHONY: load
+load: database ## measure what this machine holds, for docs/scale.md (ONLY="sqlite sessions streams postgres": some parts)
+	@go run ./internal/load $(ONLY)
 
 # With a key you can record what the real service says. The tests replay the recording.
 .PHONY: record
@@ -167,7 +179,7 @@ record: ## have short conversations with a real service (PROVIDER=anthropic, ope
 
 .PHONY: soak
 soak: compiler database ## the long tests (build tag soak), bounded by SOAKTIME
-	@CGO_ENABLED=1 go test $(RACE) -tags soak -run '^TestSoak' -count 1 -timeout $(SOAKTIME) ./...
+	@CGO_ENABLED=1 go test $(RACE) -vet=off -tags soak -run '^TestSoak' -count 1 -timeout $(SOAKTIME) ./...
 
 # The working tree must be clean. The program for the first platform is built twice, from two directories and with two caches.
 RELEASE_PLATFORMS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64

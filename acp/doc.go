@@ -2,6 +2,8 @@
 // "belay acp" is this package over standard input and output. Zed, the JetBrains IDEs and
 // plugins of Neovim speak the protocol.
 //
+// Experimental: the SDK of the protocol has no version 1 yet.
+//
 // # Usage
 //
 //	server := acp.New(acp.Hosts(nil), nil)

@@ -1,5 +1,7 @@
 // Package backtest tries a changed policy on recorded sessions before it is switched on.
 //
+// Experimental: the report is new, and comparisons of more phases will change it.
+//
 // # Usage
 //
 // [Run] reads the user messages, tool calls and results of stored sessions. It asks the

@@ -2,6 +2,9 @@
 // names and inputs of tools. Packages below this one read the hook files of one vendor
 // each.
 //
+// Experimental: the packages for other agents follow contracts that their vendors change at any
+// time.
+//
 // # Usage
 //
 // Every agent has a tool that changes a file, but each agent has another name for the tool

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -222,12 +223,15 @@ func TestMistakesInHooksAreErrors(t *testing.T) {
 	}
 }
 
-// A problem that only limits an agent is a notice.
+// A problem that only limits an agent is a notice. So is a setting with an old name.
 func TestNoticesTellWhatIsLeftOut(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var all []host.Notice
-	opts := options(t, map[string]string{".belay/skills/odd/SKILL.md": "---\nname: [odd\n---\n"}, scripted.Step{Text: "done"})
+	opts := options(t, map[string]string{
+		".belay/skills/odd/SKILL.md": "---\nname: [odd\n---\n",
+		"user/belay/belay.yaml":      "anthropic: {key_file: key}\n",
+	}, scripted.Step{Text: "done"})
 	opts.Notify = func(n host.Notice) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -236,15 +240,14 @@ func TestNoticesTellWhatIsLeftOut(t *testing.T) {
 	take(t, open(t, opts), host.Main)
 	mu.Lock()
 	defer mu.Unlock()
-	for _, n := range all {
-		if n.Warning && n.Label == "not loaded" && strings.Contains(n.Text, "SKILL.md") {
-			if !strings.HasPrefix(n.String(), "not loaded: ") {
-				t.Errorf("it reads %q", n)
-			}
-			return
+	for label, text := range map[string]string{"not loaded": "SKILL.md", "warning": `belay.yaml:1: "anthropic" is deprecated: write "providers.anthropic"`} {
+		at := slices.IndexFunc(all, func(n host.Notice) bool { return n.Warning && n.Label == label && strings.Contains(n.Text, text) })
+		if at < 0 {
+			t.Errorf("the notices are %+v, want one with %s", all, text)
+		} else if !strings.HasPrefix(all[at].String(), label+": ") {
+			t.Errorf("it reads %q", all[at])
 		}
 	}
-	t.Errorf("the notices are %+v, want one about the skill", all)
 }
 
 // approve approves every call and counts the questions.

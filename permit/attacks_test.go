@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/goccy/go-yaml"
@@ -58,43 +59,52 @@ type prop struct {
 // The verdicts, from the mildest to the most severe.
 var verdicts = []string{"pass", "ask", "deny", "never"}
 
-// attacks reads the corpus. An invalid entry fails the test.
+// attacks returns the corpus. An invalid entry fails the test.
 func attacks(t *testing.T) []attack {
 	t.Helper()
+	all, err := corpus()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Clone(all)
+}
+
+// corpus reads the files of the corpus, once, because it takes a second.
+var corpus = sync.OnceValues(func() (all []attack, err error) {
 	files, err := filepath.Glob(filepath.Join("testdata", "attacks", "*.yaml"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("there is no corpus: %v", err)
+		return nil, fmt.Errorf("there is no corpus: %w", err)
 	}
-	var all []attack
+	var problems []error
 	seen := map[string]string{}
 	for _, name := range files {
 		data, err := os.ReadFile(name)
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		var entries []attack
 		decoder := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict())
 		if err := decoder.Decode(&entries); err != nil {
-			t.Fatalf("%s: %v", name, err)
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		if err := decoder.Decode(&entries); !errors.Is(err, io.EOF) {
-			t.Fatalf("%s: there is a second document", name)
+			return nil, fmt.Errorf("%s: there is a second document", name)
 		}
 		for i := range entries {
 			a := &entries[i]
 			a.file = strings.TrimSuffix(filepath.Base(name), ".yaml")
 			if problem := a.problem(); problem != "" {
-				t.Errorf("%s: entry %d, %q: %s", name, i+1, a.Name, problem)
+				problems = append(problems, fmt.Errorf("%s: entry %d, %q: %s", name, i+1, a.Name, problem))
 			}
 			if other := seen[a.Name]; other != "" {
-				t.Errorf("%s: %q is in %s too: names are unique", name, a.Name, other)
+				problems = append(problems, fmt.Errorf("%s: %q is in %s too: names are unique", name, a.Name, other))
 			}
 			seen[a.Name] = name
 		}
 		all = append(all, entries...)
 	}
-	return all
-}
+	return all, errors.Join(problems...)
+})
 
 // problem returns what is wrong with an entry, or an empty text.
 func (a *attack) problem() string {
@@ -283,11 +293,21 @@ func TestTheCorpusIsLarge(t *testing.T) {
 // SPEC P-02, P-03, P-04, P-06, P-07, P-14, P-15, P-16
 func TestAttacks(t *testing.T) {
 	t.Parallel()
+	// The floor only looks, so attacks with the same props share a stage.
+	stages := make(map[string]*stage)
 	for _, a := range attacks(t) {
+		var props strings.Builder
+		for _, p := range a.Setup {
+			fmt.Fprintf(&props, "%q %q %q\n", p.File, p.Link, p.Hardlink)
+		}
+		s, ok := stages[props.String()]
+		if !ok {
+			s = newStage(t, t.TempDir())
+			s.set(t, &a)
+			stages[props.String()] = s
+		}
 		t.Run(a.file+"/"+a.Name, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t, t.TempDir())
-			s.set(t, &a)
 			mode, err := a.mode()
 			if err != nil {
 				t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/filetest"
 	"github.com/belay-run/belay/permit"
 	"github.com/belay-run/belay/provider/scripted"
 	"github.com/belay-run/belay/store/memstore"
@@ -184,12 +185,21 @@ func TestPathsThatMoveAreAskedAboutAgainAfterARestart(t *testing.T) {
 	}
 }
 
+// newFile makes a file with an empty store.
+var newFile = filetest.Copies("belay.db", func(path string) error {
+	s, err := sqlite.Open(context.Background(), path, nil)
+	if err != nil {
+		return err
+	}
+	return s.Close()
+})
+
 // restarts lets one process ask about a call and the next process run it. resumed is the
 // AskMode of the next process.
 func (c change) restarts(t *testing.T, resumed belay.AskMode) {
 	t.Helper()
 	s := newMover(t)
-	path := filepath.Join(t.TempDir(), "belay.db")
+	path := newFile(t)
 	steps := []scripted.Step{{Calls: []scripted.Call{{Tool: c.tool, Input: string(input(t, c.input))}}}}
 	decide := func(q *belay.Question) belay.Decision {
 		s.asks(q)

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/belay-run/belay/internal/typeschema"
 	"github.com/belay-run/belay/serve/api"
 )
 
@@ -44,7 +43,7 @@ func (o OperationInfo) CheckResponse(body []byte) error {
 		}
 		return nil
 	}
-	described, err := typeschema.For(o.op.out)
+	described, err := typeOf(o.op.out)
 	if err != nil {
 		return err
 	}
@@ -64,8 +63,11 @@ var LimitListener = limitListener
 
 // SetTimeouts changes how long slow clients may take. Call it before Serve.
 func (s *Server) SetTimeouts(header, body, event time.Duration) {
-	s.timeouts = timeouts{header: header, body: body, event: event, ask: s.timeouts.ask}
+	s.timeouts.header, s.timeouts.body, s.timeouts.event = header, body, event
 }
+
+// SetQueueLook changes how often a waiting request looks at the queue. Call it before Serve.
+func (s *Server) SetQueueLook(look time.Duration) { s.timeouts.look = look }
 
 // SetAskTimeout changes how long the user of an MCP client may take. Call it before Serve.
 func (s *Server) SetAskTimeout(ask time.Duration) { s.timeouts.ask = ask }

@@ -17,7 +17,7 @@ func TestFilesOfAMessage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil, nil)
 	id := w.newSession()
-	picture := append([]byte("\x89PNG\r\n\x1a\n"), bytes.Repeat([]byte{1}, 3<<20)...)
+	picture := append([]byte("\x89PNG\r\n\x1a\n"), bytes.Repeat([]byte{1}, 1<<20)...)
 	file := func(name, mime string, data []byte) map[string]any {
 		return map[string]any{"name": name, "mime": mime, "data": base64.StdEncoding.EncodeToString(data)}
 	}
@@ -47,11 +47,11 @@ func TestFilesOfAMessage(t *testing.T) {
 			t.Errorf("%v: %+v, want the field %s", files, p, field)
 		}
 	}
-	long := strings.Repeat("x", 2<<20)
+	long := strings.Repeat("x", 1<<20)
 	if p := w.send("admin", "POST", "/v1/sessions", map[string]any{"title": long}, nil).problem(t); p.Status != 413 {
 		t.Errorf("another operation accepts a large body: %+v", p)
 	}
-	if p := w.send("admin", "POST", "/v1/sessions/"+id+"/turns", map[string]any{"text": strings.Repeat(long, 9)}, nil).problem(t); p.Status != 413 {
+	if p := w.send("admin", "POST", "/v1/sessions/"+id+"/turns", map[string]any{"text": strings.Repeat(long, 17)}, nil).problem(t); p.Status != 413 {
 		t.Errorf("a body over the limit: %+v", p)
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/host"
+	"github.com/belay-run/belay/internal/filetest"
 	"github.com/belay-run/belay/sandbox"
 	"github.com/belay-run/belay/serve"
 	"github.com/belay-run/belay/serve/api"
@@ -37,8 +38,16 @@ func TestMain(m *testing.M) {
 		child(dir)
 		return
 	}
+	if err := os.Setenv(secretVariable, secretInEnvironment); err != nil { // here, because tests that set variables cannot run in parallel
+		panic(err)
+	}
 	goleak.VerifyTestMain(m)
 }
+
+// The tests have a secret in a variable that is not for agents.
+const secretVariable = "CI_SERVER_ACCESS"
+
+var secretInEnvironment = "belay_" + strings.Repeat("E", 52)
 
 // patience is how long a test waits for something that must happen. It is long, because the
 // machine may be busy.
@@ -147,6 +156,15 @@ type world struct {
 	ended  chan error
 }
 
+// newFile makes a file with an empty store.
+var newFile = filetest.Copies("belay.db", func(path string) error {
+	s, err := sqlite.Open(context.Background(), path, nil)
+	if err != nil {
+		return err
+	}
+	return s.Close()
+})
+
 // newWorld starts a server. change may change its options.
 func newWorld(t *testing.T, files map[string]string, change func(*host.Options, *serve.Options)) *world {
 	t.Helper()
@@ -159,6 +177,10 @@ func newWorld(t *testing.T, files map[string]string, change func(*host.Options, 
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+	// A project has a store already, because making one takes as long as most tests.
+	if err := errors.Join(os.MkdirAll(filepath.Join(w.dir, ".belay"), 0o700), os.Rename(newFile(t), filepath.Join(w.dir, ".belay", "belay.db"))); err != nil {
+		t.Fatal(err)
 	}
 	user := t.TempDir()
 	opts := &host.Options{Dir: w.dir, UserDir: user, Environ: []string{}, Model: w.model, NoJobs: true}
@@ -177,6 +199,7 @@ func newWorld(t *testing.T, files map[string]string, change func(*host.Options, 
 	if w.server, err = serve.New(w.host, served); err != nil {
 		t.Fatal(err)
 	}
+	w.server.SetQueueLook(100 * time.Millisecond)
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ func TestManyConnections(t *testing.T) {
 		places <- struct{}{}
 		trying.Go(func() {
 			defer func() { <-places }()
-			dialer := net.Dialer{Timeout: 200 * time.Millisecond}
+			dialer := net.Dialer{Timeout: 50 * time.Millisecond}
 			conn, err := dialer.DialContext(t.Context(), "tcp", addr)
 			if err != nil { // the queue of the machine is full
 				refused.Add(1)
@@ -50,13 +50,13 @@ func TestManyConnections(t *testing.T) {
 			}
 			mu.Lock()
 			open = append(open, conn)
-			keep := len(open) <= 2000 // each of the first ones stays open
+			keep := len(open) <= 500 // each of the first ones stays open
 			mu.Unlock()
 			if !keep {
 				_ = conn.Close()
 				return
 			}
-			_ = conn.SetDeadline(time.Now().Add(500 * time.Millisecond))
+			_ = conn.SetDeadline(time.Now().Add(200 * time.Millisecond))
 			if _, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
 				return
 			}

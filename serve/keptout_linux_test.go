@@ -31,12 +31,12 @@ func shell(command string) string {
 //
 // SPEC V-05
 func TestAgentsAreKeptOut(t *testing.T) {
-	secretInEnvironment := "belay_" + strings.Repeat("E", 52)
-	t.Setenv("CI_SERVER_ACCESS", secretInEnvironment)
-	for _, mode := range permit.Modes() { //nolint:paralleltest // the test sets a variable of the environment
+	t.Parallel()
+	for _, mode := range permit.Modes() {
 		t.Run(mode.Name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t, nil, func(h *host.Options, _ *serve.Options) {
-				h.Environ = []string{"CI_SERVER_ACCESS=" + secretInEnvironment}
+				h.Environ = []string{secretVariable + "=" + secretInEnvironment}
 				h.Settings = append(h.Settings, host.Setting{Path: "mode", Value: mode.Name})
 			})
 			local, err := w.tokens.Local()
@@ -72,7 +72,7 @@ func TestAgentsAreKeptOut(t *testing.T) {
 				"call the API without a token":         shell("curl -s -X POST -H 'Content-Type: application/json' -d '{\"hash\":\"x\",\"allow\":true}' " + decision),
 				"call the API with the token's file":   shell("curl -s -H \"Authorization: Bearer $(cat " + w.tokens.LocalFile() + ")\" " + w.url + "/v1/approvals"),
 				"call the API without curl":            shell("bash -c 'exec 3<>/dev/tcp/" + host + "/" + port + "; printf \"GET /v1/approvals HTTP/1.0\\r\\nHost: localhost\\r\\n\\r\\n\" >&3; cat <&3'"),
-				"call the API with the environment":    shell("curl -s -H \"Authorization: Bearer $CI_SERVER_ACCESS\" " + w.url + "/v1/approvals"),
+				"call the API with the environment":    shell("curl -s -H \"Authorization: Bearer $" + secretVariable + "\" " + w.url + "/v1/approvals"),
 				"overwrite the store":                  fmt.Sprintf(`call write {"path": %q, "content": "x"}`, store),
 				"overwrite the store with a command":   shell("echo x > " + store),
 				"decide in the store with a program":   shell("sqlite3 " + store + " \"UPDATE approvals SET decided = 1\""),

@@ -362,6 +362,7 @@ func TestOpenAITurnsThatDoNotEndWell(t *testing.T) {
 		if err := json.Unmarshal(r.body, &e); err != nil || e.Error == nil || e.Error.Code != "server.draining" || r.header.Get("X-Should-Retry") != "false" {
 			t.Errorf("a server that stops answers %d %s, %v", r.status, r.body, err)
 		}
+		close(slow.model.gate) // the server need not wait until its grace is over
 	}
 }
 

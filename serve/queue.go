@@ -40,14 +40,11 @@ func withdrawTurn(ctx context.Context, s *Server, q *request, in *api.WithdrawTu
 	return none{}, err
 }
 
-// queueLook is how often a request that waits for a queued turn looks whether the turn can begin.
-const queueLook = 5 * time.Second
-
 // waits looks at the queue until the turn has begun or ctx ends. It returns a result if the turn
 // cannot begin now, or never will. Events say the same as a rule, but not if the session parked
 // before the request came, or if somebody else withdraws the turn.
 func (w *awaited) waits(ctx context.Context) *api.TurnResult {
-	look := time.NewTicker(queueLook)
+	look := time.NewTicker(w.s.timeouts.look)
 	defer look.Stop()
 	for gone := 0; ; {
 		result, err := w.behind(ctx)

@@ -283,7 +283,7 @@ func (s *Server) serve(op *operation, w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// timeouts limit how long a slow client can use a connection.
+// timeouts limit how long a slow client can use a connection, and say how often the server looks.
 type timeouts struct {
 	// header and body are how long a client may take to send the header and the rest of a
 	// request. A client may also take body to read a response, or each partSize bytes of it.
@@ -294,9 +294,11 @@ type timeouts struct {
 	// ask is how long the user of an MCP client may take to fill in a form. Then the turn stays
 	// parked, and the approval can be decided elsewhere.
 	ask time.Duration
+	// look is how often a request that waits for a queued turn looks whether the turn can begin.
+	look time.Duration
 }
 
-var defaultTimeouts = timeouts{header: 10 * time.Second, body: 30 * time.Second, event: 10 * time.Second, ask: 10 * time.Minute}
+var defaultTimeouts = timeouts{header: 10 * time.Second, body: 30 * time.Second, event: 10 * time.Second, ask: 10 * time.Minute, look: 5 * time.Second}
 
 func (s *Server) sendJSON(w http.ResponseWriter, status int, value any) {
 	w.Header().Set("Content-Type", "application/json")

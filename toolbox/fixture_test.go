@@ -10,12 +10,15 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/provider/scripted"
 	"github.com/belay-run/belay/toolbox"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type in = map[string]any
+
+func call(tool, input string) scripted.Call { return scripted.Call{Tool: tool, Input: input} }
 
 // kit is a project in a temporary directory, with its tools.
 type kit struct {

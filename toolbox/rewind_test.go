@@ -157,8 +157,6 @@ func (k *rewindKit) same(what string, want map[string]string) {
 	}
 }
 
-func call(tool, input string) scripted.Call { return scripted.Call{Tool: tool, Input: input} }
-
 func shellCall(command string) scripted.Call {
 	return call("shell", fmt.Sprintf(`{"command": %q}`, command))
 }

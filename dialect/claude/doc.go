@@ -1,6 +1,9 @@
 // Package claude reads the files of Claude Code: instructions, commands, permissions, MCP
 // servers, agents and plugins. It translates them to the types of Belay's own packages.
 //
+// Experimental: the packages for other agents follow contracts that their vendors change at any
+// time.
+//
 // # Usage
 //
 //	files := claude.ReadInstructions(&claude.Where{Project: "/srv/app", Home: "/srv/ada"})

@@ -1,5 +1,8 @@
 // Package codex reads the hooks of Codex.
 //
+// Experimental: the packages for other agents follow contracts that their vendors change at any
+// time.
+//
 // # Usage
 //
 // [ReadHooks] turns the text of a hooks.json into declarations of package declare.

@@ -1,5 +1,8 @@
 // Package gemini reads the hooks of Gemini CLI.
 //
+// Experimental: the packages for other agents follow contracts that their vendors change at any
+// time.
+//
 // # Usage
 //
 // [ReadHooks] turns the text of a settings.json into declarations of package declare.

@@ -2,6 +2,9 @@
 // agent's dialect, asks Belay's hooks and the floor, records what they did, and answers in
 // the same dialect.
 //
+// Experimental: the packages for other agents follow contracts that their vendors change at any
+// time.
+//
 // # Usage
 //
 // An [Engine] has the hooks, the floor and the store of a project. [Answer] reads an event

@@ -75,6 +75,9 @@ func (a *Assembler) openPlaces(ctx context.Context, s *config.Loaded, adjust fun
 		}
 		return err
 	})
+	for _, line := range s.Deprecated {
+		a.warn(line)
+	}
 	for _, dir := range []string{s.SystemDir, s.UserDir} {
 		if dir != "" {
 			p.load(s, dir, hook.OriginOperator)

@@ -89,6 +89,8 @@ func (r *reading) mapping(below string, node ast.Node) {
 			r.leaf(path, pairs.KeyValue())
 		case slices.Contains(groups(), path):
 			r.mapping(path, pairs.Value())
+		case below == "" && renamed(path) != "":
+			r.readRenamed(path, pairs.KeyValue(), m)
 		case below == "" && isKeyItself(key):
 			r.refusef(pairs.Key(), "%s: %w", path, errKeyItself)
 		default:

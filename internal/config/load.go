@@ -47,6 +47,8 @@ type Loaded struct {
 	SystemDir string
 	// SystemFile, UserFile and ProjectFile are the files that were read, or "".
 	SystemFile, UserFile, ProjectFile string
+	// Deprecated says for each setting with an old name where it is and what to write instead.
+	Deprecated []string
 	// Spaces are directories of spaces that the program itself loads. Load does not set it.
 	Spaces []string
 

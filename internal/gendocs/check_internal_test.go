@@ -186,7 +186,7 @@ func TestEveryPhaseAndCodeIsDocumented(t *testing.T) {
 			t.Errorf("%q is there %d times, want once", want, strings.Count(table, want))
 		}
 	}
-	if got, want := len(slices.Collect(maps.Keys(files))), 11+2*len(belay.Phases()); got != want {
+	if got, want := len(slices.Collect(maps.Keys(files))), 13+2*len(belay.Phases()); got != want {
 		t.Errorf("%d files are generated, want %d", got, want)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,11 +28,39 @@ import (
 func main() {
 	check := flag.Bool("check", false, "fail if a file is stale, and write nothing")
 	root := flag.String("root", ".", "the repository")
+	since := flag.String("since", "", "list what an older exported.txt has, this file, and the packages no longer have; write nothing")
 	flag.Parse()
+	if *since != "" {
+		if err := compare(os.Stdout, *root, *since); err != nil {
+			fmt.Fprintln(os.Stderr, "gendocs:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if err := run(*root, *check); err != nil {
 		fmt.Fprintln(os.Stderr, "gendocs:", err)
 		os.Exit(1)
 	}
+}
+
+// compare prints the names that an older list has and the packages no longer have. It returns an error if there are any.
+func compare(out io.Writer, root, older string) error {
+	before, err := os.ReadFile(older)
+	if err != nil {
+		return err
+	}
+	now, err := readExported(root)
+	if err != nil {
+		return err
+	}
+	gone := removed(before, now.list())
+	for _, line := range gone {
+		fmt.Fprintln(out, line)
+	}
+	if len(gone) > 0 {
+		return fmt.Errorf("%d names are gone or have another type: keep them with Deprecated:, or name each in the changelog if the version allows it (docs/compatibility.md)", len(gone))
+	}
+	return nil
 }
 
 func run(root string, check bool) error {
@@ -91,12 +120,30 @@ func orphans(root string, files map[string][]byte) ([]string, error) {
 // dependencies returns what the command is made of. Like the phases, they are those of the
 // source that gendocs was compiled from, wherever the docs are.
 var dependencies = sync.OnceValues(func() ([]licenses.Module, error) {
+	dir, err := source()
+	if err != nil {
+		return nil, err
+	}
+	return licenses.Of(context.Background(), dir, "./cmd/belay")
+})
+
+// names are the exported names of that source.
+var names = sync.OnceValues(func() (*exported, error) {
+	dir, err := source()
+	if err != nil {
+		return nil, err
+	}
+	return readExported(dir)
+})
+
+// source returns the directory of the module.
+func source() (string, error) {
 	mod, err := exec.Command("go", "env", "GOMOD").Output()
 	if err != nil {
-		return nil, fmt.Errorf("go env GOMOD: %w", err)
+		return "", fmt.Errorf("go env GOMOD: %w", err)
 	}
-	return licenses.Of(context.Background(), filepath.Dir(strings.TrimSpace(string(mod))), "./cmd/belay")
-})
+	return filepath.Dir(strings.TrimSpace(string(mod))), nil
+}
 
 // generate returns the contents of the generated files. A key is the path of a file.
 func generate(root string) (map[string][]byte, error) {
@@ -113,6 +160,18 @@ func generate(root string) (map[string][]byte, error) {
 		return nil, err
 	}
 	files["docs/reference/licenses.md"] = []byte(licensesPage + licenses.Table(modules))
+	api, err := names()
+	if err != nil {
+		return nil, err
+	}
+	files["docs/reference/exported.txt"] = api.list()
+	stable, err := os.ReadFile(filepath.Join(root, "docs", "compatibility.md"))
+	if err != nil {
+		return nil, err
+	}
+	if files["docs/compatibility.md"], err = replaceRegion(stable, "experimental", api.table()); err != nil {
+		return nil, fmt.Errorf("docs/compatibility.md: %w", err)
+	}
 	page, err := os.ReadFile(filepath.Join(root, "docs", "hooks.md"))
 	if err != nil {
 		return nil, err

@@ -1,6 +1,8 @@
 // Package console is the web console of "belay serve": an inbox of approvals, conversations,
 // the waterfall of a turn, the graph of the hooks, runs, jobs and usage.
 //
+// Experimental: only package serve needs it, and its options follow the pages.
+//
 // # Usage
 //
 // Package serve mounts the console beside its API:

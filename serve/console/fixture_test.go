@@ -29,9 +29,11 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/client"
 	"github.com/belay-run/belay/host"
+	"github.com/belay-run/belay/internal/filetest"
 	"github.com/belay-run/belay/sandbox"
 	"github.com/belay-run/belay/serve"
 	"github.com/belay-run/belay/serve/api"
+	"github.com/belay-run/belay/store/sqlite"
 )
 
 func TestMain(m *testing.M) {
@@ -128,6 +130,15 @@ type world struct {
 	stop   func()
 }
 
+// newFile makes a file with an empty store.
+var newFile = filetest.Copies("belay.db", func(path string) error {
+	s, err := sqlite.Open(context.Background(), path, nil)
+	if err != nil {
+		return err
+	}
+	return s.Close()
+})
+
 // newWorld starts a server over a project with these files. A name that begins with ~/ is in
 // the user's directory of settings, whose hooks need no trust.
 func newWorld(t *testing.T, files map[string]string) *world {
@@ -140,6 +151,10 @@ func newWorld(t *testing.T, files map[string]string) *world {
 		} else {
 			write(t, w.dir, map[string]string{name: text})
 		}
+	}
+	// A project has a store already, because making one takes as long as most tests.
+	if err := errors.Join(os.MkdirAll(filepath.Join(w.dir, ".belay"), 0o700), os.Rename(newFile(t), filepath.Join(w.dir, ".belay", "belay.db"))); err != nil {
+		t.Fatal(err)
 	}
 	w.tokens = serve.OpenTokens(filepath.Join(user, "belay", "tokens"))
 	w.start = func() func() {

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/build"
+	"go/doc"
+	"go/parser"
+	"go/printer"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// exported lists what programs can use of the Go packages, one name in a line, and the names that are experimental with the reason.
+// Experimental names are not in the list, because nothing is promised about them.
+type exported struct {
+	lines        []string
+	experimental [][2]string
+}
+
+// readExported reads the packages of the repository, as they are on Linux.
+func readExported(root string) (*exported, error) {
+	e := new(exported)
+	target := build.Default
+	target.GOOS, target.GOARCH, target.CgoEnabled = "linux", "amd64", false
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.IsDir() {
+			return err
+		}
+		switch name := entry.Name(); {
+		case path != root && (strings.HasPrefix(name, ".") || slices.Contains([]string{"internal", "testdata", "node_modules", "examples", "cmd", "tools", "docs", "dist", "site"}, name)):
+			return filepath.SkipDir
+		}
+		at, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		found, err := target.ImportDir(path, 0)
+		if err != nil || found.Name == "main" {
+			return nil //nolint:nilerr // the directory has no package
+		}
+		name := filepath.ToSlash(at)
+		if at == "." {
+			name = found.Name
+		}
+		return e.add(name, path, found.GoFiles)
+	})
+	slices.Sort(e.lines)
+	return e, err
+}
+
+// add adds a package.
+func (e *exported) add(name, dir string, names []string) error {
+	set := token.NewFileSet()
+	var files []*ast.File
+	for _, n := range names {
+		data, err := os.ReadFile(filepath.Join(dir, n))
+		if err != nil {
+			return err
+		}
+		file, err := parser.ParseFile(set, n, data, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		files = append(files, file)
+	}
+	p, err := doc.NewFromFiles(set, files, name)
+	if err != nil {
+		return err
+	}
+	if e.isExperimental(name, p.Doc) {
+		return nil
+	}
+	line := func(format string, args ...any) {
+		e.lines = append(e.lines, "pkg "+name+", "+fmt.Sprintf(format, args...))
+	}
+	values := func(kind string, all []*doc.Value) {
+		for _, v := range all {
+			for _, spec := range v.Decl.Specs {
+				s, ok := spec.(*ast.ValueSpec)
+				if !ok {
+					continue
+				}
+				typ := ""
+				if s.Type != nil {
+					typ = " " + text(set, s.Type)
+				}
+				for _, n := range s.Names {
+					if n.IsExported() && !e.isExperimental(name+"."+n.Name, v.Doc+s.Doc.Text()) {
+						line("%s %s%s", kind, n.Name, typ)
+					}
+				}
+			}
+		}
+	}
+	functions := func(of string, all []*doc.Func) {
+		for _, f := range all {
+			if f.Level == 0 && !e.isExperimental(name+"."+of+f.Name, f.Doc) { // a method of an embedded type is listed with that type
+				f.Decl.Body, f.Decl.Doc = nil, nil
+				line("%s", text(set, f.Decl))
+			}
+		}
+	}
+	values("const", p.Consts)
+	values("var", p.Vars)
+	functions("", p.Funcs)
+	for _, t := range p.Types {
+		if e.isExperimental(name+"."+t.Name, t.Doc) {
+			continue
+		}
+		for _, spec := range t.Decl.Specs {
+			s, ok := spec.(*ast.TypeSpec)
+			if !ok || !s.Name.IsExported() {
+				continue
+			}
+			e.addType(set, line, s)
+		}
+		values("const", t.Consts)
+		values("var", t.Vars)
+		functions("", t.Funcs)
+		functions(t.Name+".", t.Methods)
+	}
+	return nil
+}
+
+// addType adds a type. Fields have lines of their own, because a program keeps compiling with more of them. A method more of an
+// interface is a method that a program may lack.
+func (e *exported) addType(set *token.FileSet, line func(format string, args ...any), s *ast.TypeSpec) {
+	head := *s
+	head.Doc, head.Comment = nil, nil
+	structure, ok := s.Type.(*ast.StructType)
+	if !ok {
+		line("type %s", text(set, &head))
+		return
+	}
+	head.Type = &ast.StructType{Fields: new(ast.FieldList)}
+	line("type %s", strings.TrimSuffix(text(set, &head), " { }"))
+	for _, field := range structure.Fields.List {
+		typ := text(set, field.Type)
+		if len(field.Names) == 0 {
+			line("type %s struct, embeds %s", s.Name, typ)
+		}
+		for _, n := range field.Names {
+			if n.IsExported() {
+				line("type %s struct, %s %s", s.Name, n.Name, typ)
+			}
+		}
+	}
+}
+
+// text prints a node in one line, without comments.
+func text(set *token.FileSet, node ast.Node) string {
+	var b bytes.Buffer
+	if err := printer.Fprint(&b, set, withoutComments(node)); err != nil {
+		return err.Error() // a declaration that was parsed can be printed
+	}
+	return strings.ReplaceAll(strings.Join(strings.Fields(b.String()), " "), " // contains filtered or unexported methods }", "; unexported methods }")
+}
+
+// withoutComments removes the comments of the fields and methods below a node.
+func withoutComments(node ast.Node) ast.Node {
+	ast.Inspect(node, func(n ast.Node) bool {
+		if f, ok := n.(*ast.Field); ok {
+			f.Doc, f.Comment = nil, nil
+		}
+		return true
+	})
+	return node
+}
+
+// isExperimental reports whether a comment has a paragraph that begins with "Experimental:", and notes the reason.
+func (e *exported) isExperimental(name, comment string) bool {
+	for paragraph := range strings.SplitSeq(comment, "\n\n") {
+		if reason, ok := strings.CutPrefix(paragraph, "Experimental:"); ok {
+			e.experimental = append(e.experimental, [2]string{name, strings.Join(strings.Fields(reason), " ")})
+			return true
+		}
+	}
+	return false
+}
+
+// list returns the names for docs/reference/exported.txt.
+func (e *exported) list() []byte { return []byte(strings.Join(e.lines, "\n") + "\n") }
+
+// table returns the experimental names for the docs.
+func (e *exported) table() string {
+	var b strings.Builder
+	b.WriteString("| experimental | why |\n|---|---|\n")
+	for _, x := range e.experimental {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", x[0], x[1])
+	}
+	return b.String()
+}
+
+// removed returns the lines of an older list that a newer one does not have: what a program may use that does not compile any
+// more.
+func removed(older, newer []byte) []string {
+	have := make(map[string]bool)
+	for line := range strings.Lines(string(newer)) {
+		have[line] = true
+	}
+	var gone []string
+	for line := range strings.Lines(string(older)) {
+		if !have[line] {
+			gone = append(gone, strings.TrimSpace(line))
+		}
+	}
+	return gone
+}

@@ -195,6 +195,9 @@ func (b *backtest) missing(ctx context.Context, id string) error {
 		if err != nil {
 			return fmt.Errorf("backtest: list the sessions: %w", err)
 		}
+		if info.ID != id {
+			continue
+		}
 		return fmt.Errorf("backtest: session %q was last changed at %s, or does not have the labels: %w", id, info.Changed.Format(time.RFC3339), belay.ErrNotFound)
 	}
 	return fmt.Errorf("backtest: session %q: %w", id, belay.ErrNotFound)

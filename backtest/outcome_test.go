@@ -88,15 +88,15 @@ func TestOutcomes(t *testing.T) {
 			after: []hook.Subscription{rewrites(`{"path":"prod"}`), denies("no-prod", "note", "prod")},
 			want:  []string{sent + `allowed -> denied by no-prod as {"path":"prod"}`},
 		},
-		"a message that is denied now":    {after: []hook.Subscription{prompts(belay.DenyPrompt("no"))}, want: []string{`s prompt : allowed -> denied by p`}},
-		"a message that is answered now":  {after: []hook.Subscription{prompts(belay.AnswerPrompt("42"))}, want: []string{`s prompt : allowed -> answered as "42"`}},
+		"a message that is denied now":         {after: []hook.Subscription{prompts(belay.DenyPrompt("no"))}, want: []string{`s prompt : allowed -> denied by p`}},
+		"a message that is answered now":       {after: []hook.Subscription{prompts(belay.AnswerPrompt("42"))}, want: []string{`s prompt : allowed -> answered as "42"`}},
 		"a message that is no longer answered": {before: []hook.Subscription{prompts(belay.AnswerPrompt("42"))}, want: []string{`s prompt : answered as "42" -> allowed`}},
 		"a message that is answered differently": {
 			before: []hook.Subscription{prompts(belay.AnswerPrompt("42"))}, after: []hook.Subscription{prompts(belay.AnswerPrompt("43"))},
 			want: []string{`s prompt : answered as "42" -> answered as "43"`},
 		},
 		"the same answer is no difference": {before: []hook.Subscription{prompts(belay.AnswerPrompt("42"))}, after: []hook.Subscription{prompts(belay.AnswerPrompt("42"))}},
-		"a message that is rewritten now": {after: []hook.Subscription{prompts(belay.RewritePrompt("other"))}, want: []string{`s prompt : allowed -> allowed as "other"`}},
+		"a message that is rewritten now":  {after: []hook.Subscription{prompts(belay.RewritePrompt("other"))}, want: []string{`s prompt : allowed -> allowed as "other"`}},
 		"the same new text is no difference": {
 			before: []hook.Subscription{prompts(belay.RewritePrompt("other"))}, after: []hook.Subscription{prompts(belay.RewritePrompt("other"))},
 		},

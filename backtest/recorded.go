@@ -5,22 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/recorded"
 )
-
-// denial matches the result of a call that was denied. Only Belay writes it. A long reason may
-// be cut.
-var denial = regexp.MustCompile(`(?s)^Denied by ("(?:[^"\\]|\\.)*"): (.*)`)
-
-// grantedBefore is how the reason of a decision begins if an earlier approval covered the
-// call.
-const grantedBefore = "allowed before, with approval "
 
 // wasOf returns what happened to a call. If the call never reached the hooks, or if it is
 // not known how they answered, it returns the reason why the call cannot be replayed. inquired
@@ -33,7 +24,7 @@ func wasOf(call *belay.CallPart, result *belay.ResultPart, approval *belay.Appro
 	if approval != nil {
 		was.Outcome, was.By, was.Reason = Asked, approval.By, approval.Reason
 		if d := approval.Decided; d != nil {
-			was.granted = strings.HasPrefix(d.Reason, grantedBefore)
+			was.granted = recorded.IsGranted(d)
 			if d.Allow {
 				was.Approved = d.By
 			} else {
@@ -56,12 +47,7 @@ func wasOf(call *belay.CallPart, result *belay.ResultPart, approval *belay.Appro
 			break
 		}
 		was.Outcome = Denied
-		if found := denial.FindStringSubmatch(result.Text); found != nil {
-			if by, err := strconv.Unquote(found[1]); err == nil {
-				was.By = by
-				was.Reason, _, _ = strings.Cut(found[2], "\nDo not repeat this call.")
-			}
-		}
+		was.By, was.Reason, _ = recorded.Denial(result.Text)
 	default:
 	}
 	return was, ""

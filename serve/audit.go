@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"maps"
 	"strings"
 	"time"
@@ -25,6 +26,9 @@ func askAudit(ctx context.Context, s *Server, q *request, in *api.AskAudit) (api
 	question := auditreport.Find(in.Question)
 	if question == nil {
 		return out, notFound("question", in.Question)
+	}
+	if in.Session != "" && question.Name == "cost" {
+		return out, invalid("/session", "costs are those of all sessions: leave session out, or select sessions with label")
 	}
 	journal, err := s.journal()
 	if err != nil {
@@ -49,7 +53,7 @@ func askAudit(ctx context.Context, s *Server, q *request, in *api.AskAudit) (api
 	case <-ctx.Done():
 		return out, ctx.Err()
 	}
-	report, err := question.Ask(ctx, &auditSource{s.store, journal}, filter)
+	report, err := question.Ask(ctx, &auditSource{s.store, journal, q.token}, filter)
 	if err != nil {
 		return out, err
 	}
@@ -75,20 +79,20 @@ type auditSource struct {
 	Store
 
 	journal hook.ListJournal
+	token   *Token
 }
 
 var _ auditreport.Source = (*auditSource)(nil)
 
-// Runs returns the records of hooks.
-func (a *auditSource) Runs(ctx context.Context, since time.Time, states []hook.State) ([]hook.Run, error) {
-	var all []hook.Run
-	for r, err := range a.journal.List(ctx, hook.Filter{Since: since, States: states}) {
-		if err != nil {
-			return nil, err
+// Runs yields the records of hooks, as the token may see them.
+func (a *auditSource) Runs(ctx context.Context, since time.Time, states []hook.State) iter.Seq2[hook.Run, error] {
+	return func(yield func(hook.Run, error) bool) {
+		for r, err := range a.journal.List(ctx, hook.Filter{Since: since, States: states}) {
+			if !yield(a.token.run(r), err) || err != nil {
+				return
+			}
 		}
-		all = append(all, r)
 	}
-	return all, nil
 }
 
 // Usage adds up what sessions have used.

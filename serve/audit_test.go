@@ -71,6 +71,9 @@ func TestAudit(t *testing.T) {
 	if runs := column(t, &slow, "runs"); !slices.Contains(runs, "1") {
 		t.Errorf("the tenant's hooks are %v", slow.Rows)
 	}
+	if p := w.send("admin", "GET", "/v1/audit/cost?session="+mine, nil, nil).problem(t); p.Status != 422 || p.Field != "/session" {
+		t.Errorf("costs of one session: %+v", p)
+	}
 	if p := w.send("admin", "GET", "/v1/audit/moon", nil, nil).problem(t); p.Status != 422 || p.Field != "/question" {
 		t.Errorf("a question that does not exist: %+v", p)
 	}

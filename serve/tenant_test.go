@@ -164,6 +164,11 @@ func TestTenantsSeeNoMachine(t *testing.T) {
 		}
 		read[op.ID] = strings.ReplaceAll(string(w.send("a", "GET", path, nil, nil).body), "fail dial tcp "+secretHost+": open "+w.dir+"/secret.key", "") // what the user said
 	}
+	failures := w.send("a", "GET", "/v1/audit/failures", nil, nil)
+	if text := string(failures.body); !strings.Contains(text, `["audit","tool.post","hook.error","1",`) || !strings.Contains(text, `,""]]`) {
+		t.Errorf("the tenant sees not only that its hook failed: %s", text)
+	}
+	read["the failures of the audit"] = string(failures.body)
 	for _, body := range []map[string]any{{"text": "x", "agent": "nobody"}, {"text": "x", "model": "nobody/x"}, {"text": "x", "model": "inner"}} {
 		read[fmt.Sprint("a turn with ", body)] = string(w.send("a", "POST", "/v1/sessions/"+id+"/turns", body, nil).body)
 	}

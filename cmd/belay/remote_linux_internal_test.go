@@ -205,3 +205,46 @@ steps:
 		t.Errorf("what was allowed did not run: %q, %v", text, err)
 	}
 }
+
+// The server answers the questions of an audit as the store does, and its records can be replayed
+// against the files here.
+//
+// SPEC O-02, O-03
+func TestAuditAndBacktestAtAServer(t *testing.T) {
+	t.Parallel()
+	dir := project(t, map[string]string{"calls.yaml": "steps:\n  - calls: [{tool: read, input: {path: calls.yaml}}, {tool: write, input: {path: /srv/prod/x, content: hi}}]\n  - text: done\n"})
+	for name, text := range map[string]string{
+		".belay/hooks/hooks.yaml": "hooks:\n  - id: no-prod\n    phase: tool.pre\n    match: {tools: [write]}\n    action: {deny: production is off limits}\n",
+		"stricter/hooks/h.yaml":   "hooks:\n  - id: no-reading\n    phase: tool.pre\n    match: {tools: [read]}\n    action: {deny: reading is over}\n",
+	} {
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	url := serveProject(t, dir, "calls.yaml")
+	if _, errs, code := belay(t, dir, "--server", url, "run", "a task"); code != 0 {
+		t.Fatal(errs)
+	}
+	for _, question := range []string{"denials", "slow", "failures", "approvals", "grants", "cost", "tools", "touched"} {
+		there, errs, code := belay(t, dir, "--server", url, "audit", question, "--format", "jsonl")
+		if code != 0 {
+			t.Fatalf("%s: %s", question, errs)
+		}
+		here, errs, code := belay(t, dir, "audit", question, "--format", "jsonl")
+		if code != 0 || here != there {
+			t.Errorf("%s: the server says\n%s\nand the store\n%s%s", question, there, here, errs)
+		}
+	}
+	out, errs, code := belay(t, dir, "--server", url, "backtest")
+	if code != 0 || !strings.Contains(out, "nothing differs") || !strings.Contains(out, "2 calls") {
+		t.Errorf("the same files: exit code %d: %s%s", code, out, errs)
+	}
+	out, errs, code = belay(t, dir, "--server", url, "backtest", "--hooks", "stricter")
+	if code != 1 || !strings.Contains(out, "denied by project/no-reading: reading is over") || !strings.Contains(out, "1 would differ") {
+		t.Errorf("other files: exit code %d: %s%s", code, out, errs)
+	}
+}

@@ -2,7 +2,6 @@ package auditreport
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -67,14 +66,21 @@ func (in *input) wanted(ctx context.Context) (func(session string) bool, error) 
 	return func(session string) bool { return ids[session] }, err
 }
 
-// runs returns the records that the filter selects.
-func (in *input) runs(ctx context.Context, states ...hook.State) ([]hook.Run, error) {
+// runs passes each record that the filter selects to each.
+func (in *input) runs(ctx context.Context, each func(*hook.Run), states ...hook.State) error {
 	wanted, err := in.wanted(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	all, err := in.source.Runs(ctx, in.Since, states)
-	return slices.DeleteFunc(all, func(r hook.Run) bool { return r.Subscription == "" || !wanted(r.Scope.Session) }), err
+	for r, err := range in.source.Runs(ctx, in.Since, states) {
+		if err != nil {
+			return err
+		}
+		if r.Subscription != "" && wanted(r.Scope.Session) {
+			each(&r)
+		}
+	}
+	return nil
 }
 
 // calls passes each call that the filter selects to each.

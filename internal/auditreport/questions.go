@@ -69,13 +69,15 @@ func denials(ctx context.Context, in *input) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	runs, err := in.runs(ctx)
-	for i := range runs {
-		r := &runs[i]
-		if !r.Shadow && r.Severity >= hook.SeverityDeny && r.Phase != belay.ToolPre.Name() {
+	err = in.runs(ctx, func(r *hook.Run) {
+		// What hooks denied at these phases is a denied call in the transcript.
+		if r.Phase == belay.ToolPre.Name() || r.Phase == belay.ApprovalRequest.Name() {
+			return
+		}
+		if !r.Shadow && r.Severity >= hook.SeverityDeny {
 			add(key{r.Subscription, r.Phase, "", ""}, r.Scope.Session, r.Started)
 		}
-	}
+	})
 	report := &Report{Columns: []Column{{"denied_by", Text}, {"phase", Text}, {"tool", Text}, {"reason", Text}, {"count", Count}, {"sessions", Count}, {"last", Time}}, Empty: "nothing was denied"}
 	for _, k := range all.sorted(func(d *denied) float64 { return float64(d.count) }) {
 		d := all.by[k]
@@ -88,14 +90,13 @@ func denials(ctx context.Context, in *input) (*Report, error) {
 type hookKey struct{ id, phase, class string }
 
 func slowHooks(ctx context.Context, in *input) (*Report, error) {
-	runs, err := in.runs(ctx)
 	var all tally[hookKey, []time.Duration]
-	for i := range runs {
-		if r := &runs[i]; r.State.Final() && r.State != hook.Skipped {
+	err := in.runs(ctx, func(r *hook.Run) {
+		if r.State.Final() && r.State != hook.Skipped {
 			took := all.of(hookKey{r.Subscription, r.Phase, ""})
 			*took = append(*took, time.Duration(r.Latency))
 		}
-	}
+	})
 	sum := func(all *[]time.Duration) (total time.Duration) {
 		for _, d := range *all {
 			total += d
@@ -106,29 +107,32 @@ func slowHooks(ctx context.Context, in *input) (*Report, error) {
 	for _, k := range all.sorted(func(d *[]time.Duration) float64 { return float64(sum(d)) }) {
 		d := *all.by[k]
 		slices.Sort(d)
-		report.add(k.id, k.phase, len(d), d[len(d)/2], d[min(len(d)*95/100, len(d)-1)], d[len(d)-1], sum(&d))
+		report.add(k.id, k.phase, len(d), rank(d, 50), rank(d, 95), d[len(d)-1], sum(&d))
 	}
 	return report, err
 }
 
+// rank returns the smallest of sorted durations that so many percent of them do not exceed.
+func rank(sorted []time.Duration, percent int) time.Duration {
+	return sorted[(len(sorted)*percent+99)/100-1]
+}
+
 func failingHooks(ctx context.Context, in *input) (*Report, error) {
-	runs, err := in.runs(ctx, hook.Failed, hook.TimedOut, hook.Interrupted)
 	type failed struct {
 		count int
 		last  time.Time
 		text  string
 	}
 	var all tally[hookKey, failed]
-	for i := range runs {
-		r := &runs[i]
+	err := in.runs(ctx, func(r *hook.Run) {
 		f := all.of(hookKey{r.Subscription, r.Phase, cmp.Or(string(r.Class), r.State.String())})
 		if f.count++; !r.Started.Before(f.last) {
-			f.last = r.Started
+			f.last, f.text = r.Started, ""
 			for _, d := range r.Diagnostics {
 				f.text = d.Message
 			}
 		}
-	}
+	}, hook.Failed, hook.TimedOut, hook.Interrupted)
 	report := &Report{Columns: []Column{{"hook", Text}, {"phase", Text}, {"error", Text}, {"count", Count}, {"last", Time}, {"message", Text}}, Empty: "no hook has failed"}
 	for _, k := range all.sorted(func(f *failed) float64 { return float64(f.count) }) {
 		f := all.by[k]
@@ -152,7 +156,7 @@ func approvalsByPerson(ctx context.Context, in *input) (*Report, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !wanted(one.Session) || one.Asked.Before(in.Since) {
+		if !wanted(one.Session) || one.Asked.Before(in.Since) || one.Decided != nil && recorded.IsGranted(one.Decided) {
 			continue
 		}
 		if one.Decided == nil {
@@ -172,7 +176,7 @@ func approvalsByPerson(ctx context.Context, in *input) (*Report, error) {
 	for _, by := range all.sorted(func(d *decided) float64 { return float64(len(d.delays)) }) {
 		d := all.by[by]
 		slices.Sort(d.delays)
-		report.add(by, len(d.delays), d.allowed, d.denied, d.delays[len(d.delays)/2], d.delays[len(d.delays)-1], d.last)
+		report.add(by, len(d.delays), d.allowed, d.denied, rank(d.delays, 50), d.delays[len(d.delays)-1], d.last)
 	}
 	return report, nil
 }
@@ -238,8 +242,13 @@ func touched(ctx context.Context, in *input) (*Report, error) {
 	}
 	var all tally[key, touch]
 	err := in.calls(ctx, func(c *recorded.Call) {
-		if c.Result != nil && c.Result.Class == belay.ClassDenied {
-			return
+		if c.Result == nil {
+			return // it has not ended, or it waits
+		}
+		switch c.Result.Class {
+		case belay.ClassDenied, belay.ClassInvalid, belay.ClassNotFound, belay.ClassScope:
+			return // it did not run
+		default:
 		}
 		kind, what := subject(c.Final)
 		if kind == "" {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -23,8 +24,8 @@ type Source interface {
 	Read(ctx context.Context, session string, after int64) iter.Seq2[*belay.Message, error]
 	// Approvals yields the approvals that match.
 	Approvals(ctx context.Context, filter belay.ApprovalFilter) iter.Seq2[belay.Approval, error]
-	// Runs returns the records of hooks since a time, in one of the states if there are any.
-	Runs(ctx context.Context, since time.Time, states []hook.State) ([]hook.Run, error)
+	// Runs yields the records of hooks since a time, in one of the states if there are any.
+	Runs(ctx context.Context, since time.Time, states []hook.State) iter.Seq2[hook.Run, error]
 	// Usage adds up what sessions have used: by agent, day, model or label:NAME.
 	Usage(ctx context.Context, labels map[string]string, since time.Time, by string) ([]belay.UsageSum, error)
 }
@@ -56,7 +57,7 @@ func Questions() []Question {
 		{"denials", "Who denied which calls, and why", "Counts the denied calls by who denied them (a hook, a rule of the floor, a person) and by reason, and the answers of hooks that blocked something at another phase. Reasons come from the transcripts.", denials},
 		{"slow", "Which hooks take the most time", "Adds up the time of each hook: how often it ran, the median, the 95th percentile, the longest run and the sum.", slowHooks},
 		{"failures", "Which hooks fail", "Counts the runs of hooks that failed, timed out or were interrupted, by hook and kind of error.", failingHooks},
-		{"approvals", "Who decided, and how long it took", "Counts the approvals by who decided: how many were allowed and denied, and how long the agent waited. Approvals without a decision are listed as (undecided).", approvalsByPerson},
+		{"approvals", "Who decided, and how long it took", "Counts the approvals by who decided: how many were allowed and denied, and how long the agent waited. Approvals without a decision are listed as (undecided). Calls that an earlier approval covered are left out.", approvalsByPerson},
 		{"grants", "Which approvals cover more than one call", "Lists the grants that are in force, with who asked and who approved.", grantsInForce},
 		{"cost", "What was spent, by agent or by the values of a label", "Adds up tokens and costs by agent, or with --by by day, model or label:NAME.", costs},
 		{"tools", "Which tools were used, and how often they failed", "Counts the calls of each tool, and how many failed or were denied.", toolsUsed},
@@ -101,6 +102,7 @@ type Report struct {
 	Columns []Column
 	Rows    [][]any
 	Empty   string // what to say if there are no rows
+	Omitted int    // how many more rows there are: a server returns not all
 }
 
 func (r *Report) add(cells ...any) { r.Rows = append(r.Rows, cells) }
@@ -121,5 +123,25 @@ func Plain(cell any) string {
 		return v.UTC().Format(time.RFC3339)
 	default:
 		return fmt.Sprint(v)
+	}
+}
+
+// Cell reads a cell that Plain has written.
+func Cell(kind Kind, text string) (any, error) {
+	switch kind {
+	case Count:
+		return strconv.Atoi(text)
+	case Dollars:
+		return strconv.ParseFloat(text, 64)
+	case Seconds:
+		n, err := strconv.ParseFloat(text, 64)
+		return time.Duration(math.Round(n * float64(time.Second))), err
+	case Time:
+		if text == "" {
+			return time.Time{}, nil
+		}
+		return time.Parse(time.RFC3339, text)
+	default:
+		return text, nil
 	}
 }

@@ -2,12 +2,16 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"iter"
 	"slices"
 	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/auditreport"
+	"github.com/belay-run/belay/serve/api"
 	"github.com/spf13/cobra"
 )
 
@@ -69,7 +73,7 @@ func (a *app) auditQuestion(q *auditreport.Question) *cobra.Command {
 					}
 					filter.Session = found.ID
 				}
-				report, err := q.Ask(ctx, auditSource{pastRecords{r}}, filter)
+				report, err := r.Audit(ctx, q, filter)
 				if err != nil {
 					return err
 				}
@@ -116,19 +120,18 @@ func (o *auditOptions) complete(now time.Time) (err error) {
 	return usage("--format: there is no format %q: use text, jsonl or csv", o.format)
 }
 
-// auditSource are the records for the questions.
-type auditSource struct{ pastRecords }
+// auditSource are the records of a store for the questions.
+type auditSource struct {
+	pastRecords
+
+	journal hook.ListJournal
+}
 
 var _ auditreport.Source = auditSource{}
 
-// Runs returns the records of hooks.
-func (s auditSource) Runs(ctx context.Context, since time.Time, states []hook.State) ([]hook.Run, error) {
-	o := &runsOptions{all: true, filter: hook.Filter{Since: since, States: states}}
-	for _, state := range states {
-		o.states = append(o.states, state.String())
-	}
-	all, _, err := s.records.Runs(ctx, o)
-	return all, err
+// Runs yields the records of hooks.
+func (s auditSource) Runs(ctx context.Context, since time.Time, states []hook.State) iter.Seq2[hook.Run, error] {
+	return s.journal.List(ctx, hook.Filter{Since: since, States: states})
 }
 
 // Usage adds up what sessions have used.
@@ -139,4 +142,47 @@ func (s auditSource) Usage(ctx context.Context, labels map[string]string, since 
 		sums[i] = belay.UsageSum{Key: r.Key, Usage: r.Usage, Turns: r.Turns, Sessions: r.Sessions}
 	}
 	return sums, err
+}
+
+func (r *storeRecords) Audit(ctx context.Context, q *auditreport.Question, filter auditreport.Filter) (*auditreport.Report, error) {
+	journal, ok := r.store.Journal().(hook.ListJournal)
+	if !ok {
+		return nil, errors.New("this store cannot list the records of hooks")
+	}
+	return q.Ask(ctx, auditSource{pastRecords{r}, journal}, filter)
+}
+
+// mostAudited is how many rows a server returns at most.
+const mostAudited = 10_000
+
+// Audit lets the server answer. It reads all records, and knows which ones the token may see.
+func (r *serverRecords) Audit(ctx context.Context, q *auditreport.Question, filter auditreport.Filter) (*auditreport.Report, error) {
+	in := api.AskAudit{Question: q.Name, Since: filter.Since, Session: filter.Session, Label: filter.Labels, Limit: mostAudited}
+	if q.Name == "cost" {
+		in.By = filter.By
+	}
+	if in.Since.IsZero() {
+		in.Since = time.Unix(0, 0).UTC() // without a time, a server answers for the last days
+	}
+	found, err := r.c.AskAudit(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	report := &auditreport.Report{Empty: found.Empty, Omitted: found.Total - len(found.Rows)}
+	for _, c := range found.Columns {
+		report.Columns = append(report.Columns, auditreport.Column{Name: c.Name, Kind: auditreport.Kind(c.Kind)})
+	}
+	for _, row := range found.Rows {
+		if len(row) != len(report.Columns) {
+			return nil, fmt.Errorf("the server has answered with %d cells for %d columns", len(row), len(report.Columns))
+		}
+		cells := make([]any, len(row))
+		for i, text := range row {
+			if cells[i], err = auditreport.Cell(report.Columns[i].Kind, text); err != nil {
+				return nil, fmt.Errorf("the server has answered with a cell that cannot be read: %w", err)
+			}
+		}
+		report.Rows = append(report.Rows, cells)
+	}
+	return report, nil
 }

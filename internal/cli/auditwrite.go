@@ -14,7 +14,10 @@ import (
 // writeReport prints a report in the format that the flags ask for.
 func (a *app) writeReport(r *auditreport.Report, o *auditOptions) error {
 	if o.limit > 0 && len(r.Rows) > o.limit {
-		r.Rows = r.Rows[:o.limit]
+		r.Rows, r.Omitted = r.Rows[:o.limit], 0
+	}
+	if r.Omitted > 0 {
+		a.remarkf("%d more rows were left out: limit the question with --since, --session or --label", r.Omitted)
 	}
 	switch o.format {
 	case "jsonl":

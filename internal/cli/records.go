@@ -13,6 +13,7 @@ import (
 	"github.com/belay-run/belay/engine"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/assembly"
+	"github.com/belay-run/belay/internal/auditreport"
 	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/provider/scripted"
@@ -31,6 +32,8 @@ type records interface {
 	Runs(ctx context.Context, o *runsOptions) ([]hook.Run, <-chan followed, error)
 	// Usage adds up what sessions have used: by agent, day, model or label:NAME.
 	Usage(ctx context.Context, labels map[string]string, since time.Time, by string) ([]api.UsageRow, error)
+	// Audit answers a question over all sessions.
+	Audit(ctx context.Context, q *auditreport.Question, filter auditreport.Filter) (*auditreport.Report, error)
 	// Load returns what the workers do. It returns nil if the token may not see it.
 	Load(ctx context.Context) (*belay.Load, error)
 }

@@ -113,7 +113,7 @@ func (a *app) serverFlag() string {
 // onServers are the commands that work on a server, without "belay". Their subcommands do too,
 // except those in onlyHere.
 var (
-	onServers = []string{"run", "chat", "resume", "approvals", "sessions", "show", "runs", "audit", "watch", "console"}
+	onServers = []string{"run", "chat", "resume", "approvals", "sessions", "show", "runs", "audit", "backtest", "watch", "console"}
 	onlyHere  = []string{"audit verify", "audit anchor", "audit export"}
 )
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"iter"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -30,13 +31,26 @@ func (c *Call) Denied() (by, why string, ok bool) {
 	if c.Result == nil || c.Result.Class != belay.ClassDenied {
 		return "", "", false
 	}
-	// The format is that of turn.refuse in the root package.
-	rest, ok := strings.CutPrefix(c.Result.Text, `Denied by "`)
-	if !ok {
-		return "", c.Result.Text, true
+	by, why, _ = Denial(c.Result.Text)
+	return by, why, true
+}
+
+// denial matches the result of a denied call, as turn.refuse in the root package writes it. A
+// long reason may be cut.
+var denial = regexp.MustCompile(`(?s)^Denied by ("(?:[^"\\]|\\.)*"): (.*)`)
+
+// Denial returns who denied a call, and why, from the text of its result. If the text does not say
+// it, why is the text.
+func Denial(text string) (by, why string, ok bool) {
+	found := denial.FindStringSubmatch(text)
+	if found == nil {
+		return "", text, false
 	}
-	by, rest, _ = strings.Cut(rest, `": `)
-	why, _, _ = strings.Cut(rest, "\nDo not repeat this call.")
+	by, err := strconv.Unquote(found[1])
+	if err != nil {
+		return "", text, false
+	}
+	why, _, _ = strings.Cut(found[2], "\nDo not repeat this call.")
 	return by, why, true
 }
 
@@ -83,6 +97,11 @@ func IsReply(m *belay.Message) (reply, byHook bool) {
 		return false, false
 	}
 	return true, m.Model == belay.UserPromptSubmit.Name()
+}
+
+// IsGranted reports whether nobody decided: an earlier approval covered the call.
+func IsGranted(d *belay.Decision) bool {
+	return d.Allow && strings.HasPrefix(d.Reason, "allowed before, with approval ")
 }
 
 // calls are the calls of the last response. Ids are unique only within a response.

@@ -116,7 +116,9 @@ func (s *Store) AnchorAudit(ctx context.Context) (audit.Anchor, error) {
 // lines do not contain the conversation.
 func (s *Store) ExportAudit(ctx context.Context, to io.Writer) error {
 	out := bufio.NewWriter(to)
-	err := s.snapshot(ctx, func(tx *sql.Tx) error { return audit.WriteExport(ctx, chain.Database{Database: tx, Untyped: true}, out) })
+	err := s.snapshot(ctx, func(tx *sql.Tx) error {
+		return audit.WriteExport(ctx, chain.Database{Database: tx, Untyped: true}, out)
+	})
 	if err == nil {
 		err = out.Flush()
 	}

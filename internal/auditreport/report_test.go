@@ -1,0 +1,183 @@
+package auditreport_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/auditreport"
+	"github.com/belay-run/belay/provider/scripted"
+	"github.com/belay-run/belay/store/memstore"
+)
+
+// source are the records of a store in memory.
+type source struct{ *memstore.Store }
+
+func (s source) Runs(ctx context.Context, since time.Time, states []hook.State) iter.Seq2[hook.Run, error] {
+	return s.Journal().(hook.ListJournal).List(ctx, hook.Filter{Since: since, States: states})
+}
+
+func (source) Usage(context.Context, map[string]string, time.Time, string) ([]belay.UsageSum, error) {
+	return nil, errors.New("no usage")
+}
+
+// ann approves everything, for the whole session.
+type ann struct{}
+
+func (ann) Approve(_ context.Context, q belay.Question) (belay.Decision, error) {
+	return belay.Decision{Allow: true, By: "ann", Scope: belay.ApprovalScope{Kind: belay.ScopePattern, Pattern: q.Tool}}, nil
+}
+
+// record runs a turn with these calls.
+func record(t *testing.T, hooks []hook.Subscription, calls ...scripted.Call) source {
+	t.Helper()
+	store := memstore.New(nil)
+	opts := &belay.Options{Store: store, Hooks: hooks, Approver: ann{}}
+	for _, name := range []string{"shell", "write"} {
+		opts.Tools = append(opts.Tools, belay.NewRawTool(belay.ToolDeclaration{Name: name, Description: "for tests", InputSchema: []byte(`{"type":"object","properties":{"n":{"type":"number"}}}`)},
+			func(context.Context, *belay.Invocation) (belay.Result, error) { return belay.Result{Text: "done"}, nil }, nil))
+	}
+	var steps []scripted.Step
+	for _, c := range calls {
+		steps = append(steps, scripted.Step{Calls: []scripted.Call{c}})
+	}
+	agent, err := belay.New(scripted.New(append(steps, scripted.Step{Text: "done"}), nil), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := agent.Session("s").Turn(t.Context(), "a task"); err != nil {
+		t.Fatal(err)
+	}
+	if err := agent.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return source{store}
+}
+
+// ask returns the rows of a report with these columns.
+func ask(t *testing.T, from source, question string, columns ...string) (rows []string) {
+	t.Helper()
+	report, err := auditreport.Find(question).Ask(t.Context(), from, auditreport.Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range report.Rows {
+		var cells []string
+		for _, name := range columns {
+			for i, c := range report.Columns {
+				if c.Name == name {
+					cells = append(cells, auditreport.Plain(row[i]))
+				}
+			}
+		}
+		rows = append(rows, strings.Join(cells, " "))
+	}
+	return rows
+}
+
+// Only what ran was touched. A host has no password.
+//
+// SPEC O-03
+func TestTouched(t *testing.T) {
+	t.Parallel()
+	deny := belay.ToolPre.On("deny", func(_ context.Context, c belay.ToolCall) (belay.ToolVerdict, error) {
+		if strings.Contains(string(c.Input()), "denied") {
+			return belay.Deny("no"), nil
+		}
+		return belay.Pass, nil
+	}, nil)
+	from := record(t, []hook.Subscription{deny},
+		scripted.Call{Tool: "write", Input: `{"path":"real.txt"}`},
+		scripted.Call{Tool: "write", Input: `{"path":"denied.txt"}`},
+		scripted.Call{Tool: "write", Input: `{"path":"invalid.txt","n":"no number"}`},
+		scripted.Call{Tool: "erase", Input: `{"path":"unknown.txt"}`},
+		scripted.Call{Tool: "shell", Input: `{"url":"https://ann:pass@example.com/x"}`},
+	)
+	if diff := cmp.Diff([]string{"file real.txt", "host example.com"}, ask(t, from, "touched", "kind", "what")); diff != "" {
+		t.Errorf("touched (-want +got):\n%s", diff)
+	}
+}
+
+// A call that a hook of approval.request denied is one denial. A call that an earlier approval
+// covered is no decision of the person.
+//
+// SPEC O-03
+func TestEachDecisionCountsOnce(t *testing.T) {
+	t.Parallel()
+	asks := belay.ToolPre.On("asks", func(context.Context, belay.ToolCall) (belay.ToolVerdict, error) { return belay.Ask("look first"), nil }, nil)
+	refuses := belay.ApprovalRequest.On("refuses", func(_ context.Context, a belay.ApprovalAsked) (belay.ApprovalVerdict, error) {
+		if a.Tool() == "write" {
+			return belay.DenyApproval("not today"), nil
+		}
+		return belay.ApprovalVerdict{}, nil
+	}, &hook.Options{Capabilities: hook.CanApprove})
+	from := record(t, []hook.Subscription{asks, refuses},
+		scripted.Call{Tool: "write", Input: `{"path":"a"}`},
+		scripted.Call{Tool: "shell", Input: `{"command":"a"}`}, scripted.Call{Tool: "shell", Input: `{"command":"b"}`}, scripted.Call{Tool: "shell", Input: `{"command":"c"}`})
+	if diff := cmp.Diff([]string{"refuses write not today 1"}, ask(t, from, "denials", "denied_by", "tool", "reason", "count")); diff != "" {
+		t.Errorf("the denials (-want +got):\n%s", diff)
+	}
+	granted, decided := 0, 0
+	for a, err := range from.Approvals(t.Context(), belay.ApprovalFilter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case strings.HasPrefix(a.Decided.Reason, "allowed before"):
+			granted++
+		case a.Decided.By == "ann":
+			decided++
+		}
+	}
+	if granted == 0 || decided == 0 {
+		t.Fatalf("%d calls were covered, and %d decided: want both", granted, decided)
+	}
+	got := ask(t, from, "approvals", "by", "approvals", "allowed", "denied")
+	want := map[string]bool{fmt.Sprintf("ann %d %d 0", decided, decided): true, "refuses 1 0 1": true}
+	if len(got) != 2 || !want[got[0]] || !want[got[1]] {
+		t.Errorf("the approvals are %q, want %v", got, want)
+	}
+}
+
+// The percentiles are values that occurred.
+//
+// SPEC O-03
+func TestSlow(t *testing.T) {
+	t.Parallel()
+	store := memstore.New(nil)
+	var runs []hook.Run
+	for i := range 20 {
+		at := time.Now()
+		runs = append(runs, hook.Run{ID: fmt.Sprint("r", i), Subscription: "h", Phase: "tool.pre", State: hook.Completed, Started: at, Ended: at, Latency: hook.Latency(time.Duration(i+1) * time.Second)})
+	}
+	if err := store.Journal().Append(t.Context(), runs); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"20 10 19 20 210"}, ask(t, source{store}, "slow", "runs", "median", "p95", "max", "total")); diff != "" {
+		t.Errorf("slow (-want +got):\n%s", diff)
+	}
+}
+
+// A cell survives the way through the API.
+func TestCells(t *testing.T) {
+	t.Parallel()
+	for kind, cell := range map[auditreport.Kind]any{
+		auditreport.Text: "=1+1 ", auditreport.Count: 12, auditreport.Dollars: 0.1, auditreport.Seconds: 1234567 * time.Nanosecond,
+		auditreport.Time: time.Date(2026, 11, 19, 5, 0, 0, 0, time.UTC),
+	} {
+		if got, err := auditreport.Cell(kind, auditreport.Plain(cell)); err != nil || got != cell {
+			t.Errorf("%s: %v becomes %v, %v", kind, cell, got, err)
+		}
+	}
+	if _, err := auditreport.Cell(auditreport.Count, "many"); err == nil {
+		t.Error("a wrong cell is accepted")
+	}
+}

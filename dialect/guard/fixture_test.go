@@ -10,6 +10,7 @@ import (
 	"github.com/belay-run/belay/dialect/guard"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/filetest"
+	"github.com/belay-run/belay/store/memstore"
 	"github.com/belay-run/belay/store/sqlite"
 )
 
@@ -37,13 +38,19 @@ func always(d belay.ToolDecision, reason string) floorFunc {
 type guarded struct {
 	*guard.Engine
 
-	store *sqlite.Store
+	store engineStore
 }
 
-// newEngine returns an engine with a real store in a file.
+type engineStore interface {
+	belay.ManageStore
+	belay.JournalStore
+}
+
+// newEngine returns an engine with a store in memory. Under the race detector, a file for each
+// test takes minutes.
 func newEngine(t *testing.T, floor belay.Authorizer, hooks ...hook.Subscription) *guarded {
 	t.Helper()
-	return openEngine(t, newFile(t), floor, hooks...)
+	return engineWith(t, memstore.New(nil), floor, hooks...)
 }
 
 // newFile returns a file with a store without sessions. Its tables were made once, because
@@ -56,6 +63,7 @@ var newFile = filetest.Copies("belay.db", func(path string) error {
 	return store.Close()
 })
 
+// openEngine returns an engine with a store in a file, as several processes use it.
 func openEngine(t *testing.T, file string, floor belay.Authorizer, hooks ...hook.Subscription) *guarded {
 	t.Helper()
 	store, err := sqlite.Open(t.Context(), file, nil)
@@ -67,6 +75,11 @@ func openEngine(t *testing.T, file string, floor belay.Authorizer, hooks ...hook
 			t.Error(err)
 		}
 	})
+	return engineWith(t, store, floor, hooks...)
+}
+
+func engineWith(t *testing.T, store engineStore, floor belay.Authorizer, hooks ...hook.Subscription) *guarded {
+	t.Helper()
 	runtime, err := hook.NewRuntime(belay.Phases(), &hook.RuntimeOptions{Journal: store.Journal(), Queue: store.Queue()})
 	if err != nil {
 		t.Fatal(err)

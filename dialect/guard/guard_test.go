@@ -230,7 +230,7 @@ func TestAPanicDenies(t *testing.T) { // SPEC B-05
 
 func TestEventsAreRecorded(t *testing.T) { // SPEC B-05
 	t.Parallel()
-	g := newEngine(t, denied)
+	g := openEngine(t, newFile(t), denied)
 	g.answer(t, dialect.ClaudeCode, "", recorded[dialect.ClaudeCode]["shell"])
 	journal, ok := g.store.Journal().(hook.ListJournal)
 	if !ok {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,21 +54,25 @@ func TestUninstallUndoesInstallExactly(t *testing.T) { // SPEC B-06
 		"{\n  \"hooks\": {\n    \"PreToolUse\": [\n      {\"matcher\": \"Bash\", \"hooks\": [{\"type\": \"command\", \"command\": \"./a.sh <x> & y\"}]}\n    ],\n    \"Stop\": [{\"hooks\": []}]\n  },\n  \"env\": {\"KEY\": \"\\\"q\\\\\"}\n}\n",
 		"{\"version\": 1, \"hooks\": {\"preToolUse\": [{\"command\": \"./audit.sh\"}], \"stop\": [\n{\"command\": \"x\"}\n]}}\r\n",
 	}
-	random := rand.New(rand.NewPCG(1, 2))
-	for range 300 {
-		texts = append(texts, randomSettings(random))
-	}
-	for _, agent := range dialect.Vendors() {
-		s := setup(t, agent)
-		for _, text := range texts {
-			after := install(t, s, text)
-			if again := install(t, s, after); again != after {
-				t.Fatalf("%s: a second install changes\n%s\nto\n%s", agent, after, again)
+	for i, agent := range dialect.Vendors() {
+		t.Run(string(agent), func(t *testing.T) {
+			t.Parallel()
+			texts := slices.Clone(texts)
+			random := rand.New(rand.NewPCG(1, uint64(i))) // each agent gets other texts
+			for range 60 {
+				texts = append(texts, randomSettings(random))
 			}
-			if got := uninstall(t, s, after); got != text {
-				t.Fatalf("%s: install and uninstall change\n%q\nto\n%q\nby way of\n%s", agent, text, got, after)
+			s := setup(t, agent)
+			for _, text := range texts {
+				after := install(t, s, text)
+				if again := install(t, s, after); again != after {
+					t.Fatalf("%s: a second install changes\n%s\nto\n%s", agent, after, again)
+				}
+				if got := uninstall(t, s, after); got != text {
+					t.Fatalf("%s: install and uninstall change\n%q\nto\n%q\nby way of\n%s", agent, text, got, after)
+				}
 			}
-		}
+		})
 	}
 }
 

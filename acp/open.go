@@ -46,7 +46,7 @@ func (e *editor) loadSession(p *sdk.LoadSessionRequest) work {
 			return nil, err
 		}
 		modes, options := s.choices(ctx)
-		return jsonrpc.Reply{Result: &sdk.LoadSessionResponse{Modes: modes, ConfigOptions: options}, After: s.advertise}, nil
+		return jsonrpc.Reply{Result: &sdk.LoadSessionResponse{Modes: modes, ConfigOptions: options}, After: s.reopened}, nil
 	}
 }
 
@@ -57,7 +57,17 @@ func (e *editor) resumeSession(p *sdk.ResumeSessionRequest) work {
 			return nil, err
 		}
 		modes, options := s.choices(ctx)
-		return jsonrpc.Reply{Result: &sdk.ResumeSessionResponse{Modes: modes, ConfigOptions: options}, After: s.advertise}, nil
+		return jsonrpc.Reply{Result: &sdk.ResumeSessionResponse{Modes: modes, ConfigOptions: options}, After: s.reopened}, nil
+	}
+}
+
+// reopened tells the editor what a session from the store can do, and whether its last turn waits
+// for the user: the protocol has questions only while a prompt runs.
+func (s *session) reopened() {
+	s.advertise()
+	info, found, err := inspect.FindSession(context.Background(), s.space.Store, s.id)
+	if err == nil && found && info.State.Turn != nil && info.State.Turn.Parked {
+		s.note("The last turn waits for a decision or an answer: send a message to continue it.")
 	}
 }
 

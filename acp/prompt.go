@@ -33,6 +33,9 @@ func (e *editor) prompt(p *sdk.PromptRequest) work {
 		defer s.end()
 		defer context.AfterFunc(withdrawn, func() { s.interrupt(errCancelled) })() // $/cancel_request
 		reason, err := s.run(ctx, text, parts)
+		if err != nil && ctx.Err() != nil { // the protocol wants no error for a prompt that was cancelled
+			reason, err = s.failed(ctx, err)
+		}
 		if err != nil {
 			return nil, told(err)
 		}

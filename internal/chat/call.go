@@ -3,6 +3,7 @@ package chat
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -14,9 +15,9 @@ import (
 
 // These constants limit how many lines of a result are shown.
 const (
-	resultLines = 3
-	errorLines  = 8
-	diffLines   = 40
+	textLines  = 3
+	errorLines = 8
+	diffLines  = 40
 	// commandLines is for a command that the user runs.
 	commandLines = 200
 )
@@ -204,22 +205,47 @@ func (m *model) openLine(c *call) string {
 	return m.line(m.look.accent.Render(m.spinner()), m.title(c), remark)
 }
 
-// doneLines returns a finished call and the first lines of its result.
-func (m *model) doneLines(c *call) []string {
-	mark, most, remark := m.look.good.Render("✓"), resultLines, ""
+// doneLine returns the line of a finished call.
+func (m *model) doneLine(c *call) string {
+	mark, remark := m.look.good.Render("✓"), ""
 	if !c.since.IsZero() {
 		remark = took(c.elapsed)
 	}
 	if c.result.IsError {
-		mark, most = m.look.bad.Render("✗"), errorLines
+		mark = m.look.bad.Render("✗")
 		if c.result.Class != "" && c.result.Class != belay.ClassFailed {
 			remark = string(c.result.Class)
 		}
 	}
+	return m.line(mark, m.title(c), remark)
+}
+
+// doneLines returns a finished call and the first lines of its result.
+func (m *model) doneLines(c *call) []string {
+	most := textLines
+	if c.result.IsError {
+		most = errorLines
+	}
 	if m.commanded {
 		m.ran, most = true, commandLines
 	}
-	lines := []string{m.line(mark, m.title(c), remark)}
+	return m.resultLines(c, most, diffLines)
+}
+
+// wholeResult prints the last result that was shown in part.
+func (m *model) wholeResult() {
+	if m.cut == nil {
+		m.note(m.look.dim.Render("∙"), "every result is shown in full")
+		return
+	}
+	c := m.cut
+	m.say(kindLine, m.resultLines(c, math.MaxInt, math.MaxInt)...)
+	m.cut = nil
+}
+
+// resultLines returns a finished call and at most so many lines of its result, or of its diff.
+func (m *model) resultLines(c *call, most, mostOfDiff int) []string {
+	lines := []string{m.doneLine(c)}
 	if len(c.part.RewrittenBy) > 0 {
 		text := fmt.Sprintf("rewritten by %s: %s", strings.Join(c.part.RewrittenBy, ", "), gist(c.part.Final))
 		lines = append(lines, "  "+m.look.warn.Render(short(visible.Clean(text), m.width-4)))
@@ -231,23 +257,29 @@ func (m *model) doneLines(c *call) []string {
 		return append(lines, plan...)
 	}
 	if diff := diffOf(c.result.Render); diff != "" {
-		return append(lines, m.diff(diff)...)
+		return append(lines, m.diff(c, diff, mostOfDiff)...)
 	}
 	shown := strings.Split(strings.Trim(strings.TrimRight(visible.Clean(c.result.Text), " \n"), "\n"), "\n")
 	if len(shown) == 1 && shown[0] == "" {
 		return lines
 	}
-	return append(lines, m.excerpt(shown, most)...)
+	return append(lines, m.excerpt(c, shown, most)...)
 }
 
-// excerpt returns the first lines of a text, and how many lines follow.
-func (m *model) excerpt(text []string, most int) []string {
+// rest says how many lines of a result are not shown. ctrl+o shows them.
+func (m *model) rest(c *call, n int) string {
+	m.cut = c
+	return m.look.dim.Render(cutTo(fmt.Sprintf("  │ … %s more · ctrl+o", many(n, "line")), m.width-2))
+}
+
+// excerpt returns the first lines of the text of a result, and how many lines follow.
+func (m *model) excerpt(c *call, text []string, most int) []string {
 	var lines []string
-	margin := marginOf(text[:min(most+1, len(text))])
+	margin := marginOf(text[:min(most, len(text)-1)+1])
 	for i, line := range text {
 		line = line[min(margin, len(line)):]
-		if i == most && len(text) > most+1 {
-			lines = append(lines, m.look.dim.Render(fmt.Sprintf("  │ … %s more", many(len(text)-i, "line"))))
+		if i == most && len(text)-i > 1 {
+			lines = append(lines, m.rest(c, len(text)-i))
 			break
 		}
 		lines = append(lines, m.look.dim.Render("  │ "+cutTo(line, m.width-6)))
@@ -278,16 +310,16 @@ func diffOf(render json.RawMessage) string {
 	return strings.TrimRight(data.Diff, "\n")
 }
 
-// diff colours a unified diff.
-func (m *model) diff(text string) []string {
+// diff colours the first lines of a unified diff, and says how many lines follow.
+func (m *model) diff(c *call, text string, most int) []string {
 	var lines []string
 	all := strings.Split(visible.Clean(text), "\n")
 	if len(all) > 2 && strings.HasPrefix(all[0], "---") && strings.HasPrefix(all[1], "+++") {
 		all = all[2:] // the line of the call names the file
 	}
 	for i, line := range all {
-		if i == diffLines && len(all) > diffLines+1 {
-			lines = append(lines, m.look.dim.Render(fmt.Sprintf("  │ … %s more", many(len(all)-i, "line"))))
+		if i == most && len(all)-i > 1 {
+			lines = append(lines, m.rest(c, len(all)-i))
 			break
 		}
 		style := m.look.dim

@@ -194,6 +194,7 @@ var keyHelp = []Directive{
 	{"ctrl+v, alt+v", "paste an image"},
 	{"shift+tab", "next mode"},
 	{"ctrl+s", "steer the running turn, or queue messages"},
+	{"ctrl+o", "show the whole last result"},
 	{"ctrl+t", "show or hide thinking"},
 	{"ctrl+c", "abort the turn; when idle, press twice to quit"},
 	{"ctrl+d", "quit, if nothing is typed"},

@@ -183,7 +183,7 @@ func (m *model) moved(msg openedMsg) {
 	}
 	m.greet()
 	if msg.typed != "" {
-		m.editor.set(msg.typed)
+		m.editor.set(asTyped(msg.typed))
 	}
 }
 

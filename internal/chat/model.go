@@ -104,7 +104,8 @@ type model struct {
 	aborting bool
 	step     stepView
 	calls    []*call
-	floor    int // the least height of the view in this turn
+	cut      *call // the last finished call whose result was shown in part: see wholeResult
+	floor    int   // the least height of the view in this turn
 	thinking bool
 	thought  string          // the last thinking of the model, in full
 	warned   map[string]bool // messages about failed hooks that were already shown
@@ -137,9 +138,9 @@ type model struct {
 	waited   bool      // the chat waited for the user before this message, see notify
 	desk     desk
 
-	keeping int  // how many entries are being written to the history file
-	leaving bool // quit when nothing runs and everything is printed
-	asking  bool // the user pressed ctrl+c once; the next ctrl+c quits
+	keeping []string // entries that are not in the history file yet; the first is being written
+	leaving bool     // quit when nothing runs and everything is printed
+	asking  bool     // the user pressed ctrl+c once; the next ctrl+c quits
 	gone    bool
 }
 
@@ -189,7 +190,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) { //nolint:ireturn // t
 
 // done reports whether nothing is running and everything is printed and stored.
 func (m *model) done() bool {
-	return !m.working && !m.printing && len(m.out) == 0 && m.keeping == 0 && !m.tall.waits() && !m.gone
+	return !m.working && !m.printing && len(m.out) == 0 && len(m.keeping) == 0 && !m.tall.waits() && !m.gone
 }
 
 func (m *model) heed(msg tea.Msg) tea.Cmd {
@@ -216,10 +217,11 @@ func (m *model) heed(msg tea.Msg) tea.Cmd {
 	case withdrawMsg:
 		m.withdrawn(msg.id)
 	case keptMsg:
-		m.keeping--
 		if msg.err != nil {
 			m.note(m.look.warn.Render("∙"), "the input history is not saved: "+msg.err.Error())
 		}
+		m.keeping = m.keeping[1:]
+		return m.keep()
 	case noteMsg:
 		m.note(m.look.warn.Render("⚑"), string(msg))
 	case drawnMsg:
@@ -281,6 +283,9 @@ func tickLater() tea.Cmd {
 
 func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 	key := msg.String()
+	if key == "alt+esc" { // two quick escapes arrive as one key
+		key, msg = "esc", tea.KeyPressMsg{Code: tea.KeyEscape}
+	}
 	if key != "shift+tab" {
 		m.stay()
 	}
@@ -308,6 +313,8 @@ func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 		return m.leave()
 	case key == "ctrl+s" && m.opening.steers:
 		m.steers = !m.steers
+	case key == "ctrl+o":
+		m.wholeResult()
 	case key == "ctrl+v" || key == "alt+v":
 		return m.pasteImage(key)
 	case key == "ctrl+t":
@@ -396,8 +403,10 @@ func (m *model) send() tea.Cmd {
 	m.popup = popup{}
 	var kept tea.Cmd
 	if m.history.add(text) {
-		m.keeping++
-		kept = func() tea.Msg { return keptMsg{m.host.remember(text)} }
+		m.keeping = append(m.keeping, text)
+		if len(m.keeping) == 1 {
+			kept = m.keep()
+		}
 	}
 	switch {
 	case isOwn(text):
@@ -407,6 +416,16 @@ func (m *model) send() tea.Cmd {
 	default:
 		return tea.Batch(kept, m.submit(text))
 	}
+}
+
+// keep writes the next entry to the history file. Entries are written one after the other, in
+// their order.
+func (m *model) keep() tea.Cmd {
+	if len(m.keeping) == 0 {
+		return nil
+	}
+	text := m.keeping[0]
+	return func() tea.Msg { return keptMsg{m.host.remember(text)} }
 }
 
 // submit starts a turn with a message.
@@ -430,7 +449,7 @@ const shellDirective = "sh"
 
 func (m *model) userLines(text string) []string {
 	const most = 20
-	lines := indented(visible.Clean(text), "› ", m.width-1)
+	lines := indented(visible.Clean(asTyped(text)), "› ", m.width-1)
 	if len(lines) > most+1 {
 		rest := many(len(lines)-most, "line")
 		lines = append(lines[:most:most], "  … "+rest+" more")

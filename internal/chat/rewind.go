@@ -18,7 +18,13 @@ func (m *model) chooseMessage() tea.Cmd {
 		return nil
 	}
 	session := m.opening.session
-	return m.offer("Go back to before", "", nil, func() ([]Choice, error) { return c.Messages(context.Background(), session) }, func(at string) tea.Cmd {
+	return m.offer("Go back to before", "", nil, func() ([]Choice, error) {
+		all, err := c.Messages(context.Background(), session)
+		for i := range all {
+			all[i].Name = asTyped(all[i].Name)
+		}
+		return all, err
+	}, func(at string) tea.Cmd {
 		return m.offer("Go back with", "", nil, func() ([]Choice, error) {
 			plan, err := c.RewindPlan(context.Background(), session, at)
 			if err != nil {

@@ -164,7 +164,7 @@ func (r *runner) preview(id string) []string {
 		switch {
 		case text == "":
 		case message.Kind == belay.KindUser:
-			lines = append(lines, "› "+text)
+			lines = append(lines, "› "+asTyped(text))
 		case message.Kind == belay.KindAssistant:
 			lines = append(lines, "  "+text)
 		}

@@ -99,7 +99,7 @@ func TestCallsAreLines(t *testing.T) {
 	shows(t, "the view", b.view(), "read a.txt", "✗ write")
 	b.answers(one, belay.Result{Text: "l1\nl2\nl3\nl4\nl5\n"})
 	shows(t, "the scrollback", strings.Join(b.printed, "\n"),
-		"✓ read a.txt · 2.0s", "│ l1", "│ l3", "│ … 2 lines more", "✗ write b.txt, text: x y · denied", `│ Denied by "guard": no`)
+		"✓ read a.txt · 2.0s", "│ l1", "│ l3", "│ … 2 lines more · ctrl+o", "✗ write b.txt, text: x y · denied", `│ Denied by "guard": no`)
 	hides(t, "the view", b.view(), "read", "write")
 }
 
@@ -532,7 +532,7 @@ func TestExcerptKeepsColumns(t *testing.T) {
 		{"a list below a head", "head\n  one\n  two\n", "  │ head\n  │   one\n  │   two"},
 		{"a blank line between", "  one\n\n  two\n", "  │ one\n  │\n  │ two"},
 		{"blank lines around", "\n\n  one\n\n", "  │ one"},
-		{"more lines than are shown", "    1 a\n    2 b\n    3 c\n    4 d\n5 e", "  │ 1 a\n  │ 2 b\n  │ 3 c\n  │ … 2 lines more"},
+		{"more lines than are shown", "    1 a\n    2 b\n    3 c\n    4 d\n5 e", "  │ 1 a\n  │ 2 b\n  │ 3 c\n  │ … 2 lines more · ctrl+o"},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()

@@ -82,7 +82,7 @@ func (m *model) live() []string {
 	}
 	for _, c := range m.calls {
 		if c.result != nil {
-			lines = append(lines, m.doneLines(c)[0])
+			lines = append(lines, m.doneLine(c))
 		} else {
 			lines = append(lines, m.openLine(c))
 			for _, line := range c.tail {
@@ -100,6 +100,8 @@ func (m *model) activity() []string {
 		return []string{m.look.warn.Render(short("aborting the turn, then quitting · ctrl+c quits now", m.width-1))}
 	case m.working && m.aborting:
 		return []string{m.look.warn.Render(short("aborting · ctrl+c again quits without waiting", m.width-1))}
+	case m.working && len(m.desk.waiting) > 0 && m.desk.armed: // the agent waits, and the question is shown
+		return nil
 	case m.working:
 		text := m.doing + " " + took(m.now.Sub(m.since))
 		if m.editor.area.Value() != "" {

@@ -47,6 +47,14 @@ func bill(u belay.Usage) string {
 	return s
 }
 
+// asTyped returns a message as the user typed it: !command is stored as a directive.
+func asTyped(text string) string {
+	if command, ok := strings.CutPrefix(text, "/"+shellDirective+" "); ok {
+		return "!" + command
+	}
+	return text
+}
+
 // many returns a number and a noun in the right form.
 func many(n int, noun string) string {
 	if n == 1 {

@@ -116,7 +116,7 @@ func TestModeAfterAnyStory(t *testing.T) {
 	for seed := range uint64(16) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
-			s := &modeStory{t: t, dice: rand.New(rand.NewPCG(seed, 26)), store: memstore.New(nil)} //nolint:gosec // a repeatable test
+			s := &modeStory{t: t, dice: rand.New(rand.NewPCG(seed, 26)), store: memstore.New(nil)}
 			s.start()
 			for range 60 {
 				var err error

@@ -16,6 +16,9 @@ const (
 	pasteBytes = 4000
 )
 
+// invitation is shown in an empty input field.
+const invitation = "type a message, or / for commands"
+
 // editor is the input field.
 type editor struct {
 	area   textarea.Model
@@ -29,7 +32,7 @@ func newEditor() editor {
 	area.MaxHeight = 8
 	area.MaxContentHeight = 1000
 	area.MaxWidth = 0
-	area.Placeholder = "type a message, or / for commands"
+	area.Placeholder = invitation
 	area.SetPromptFunc(2, func(p textarea.PromptInfo) string {
 		if p.LineNumber == 0 {
 			return "› "

@@ -226,7 +226,10 @@ func (m *model) questionView(most int) []string {
 		body = append(body[:room-1:room-1], m.look.warn.Render(short(rest, m.width-1)))
 	}
 	lines = append(lines, body...)
-	return append(lines, each(m.look.dim, keys)...)
+	for _, line := range keys {
+		lines = append(lines, m.keyed(line))
+	}
+	return lines
 }
 
 // counted returns how many lines a change adds and removes, if there is room after the
@@ -259,6 +262,28 @@ func (m *model) inquiryView(q *belay.Question, most int) []string {
 	}
 	lines = append(lines, body...)
 	return append(lines, each(m.look.dim, keys)...)
+}
+
+// answerKeys are the keys that hints begin with.
+var answerKeys = []string{"y", "s", "p", "n", "v", "esc", "enter", "ctrl+c"}
+
+// keyed draws a line of hints, with the keys before their meanings.
+func (m *model) keyed(line string) string {
+	hints := strings.Split(line, " · ")
+	for i, hint := range hints {
+		if key, rest, ok := strings.Cut(hint, " "); ok && slices.Contains(answerKeys, key) {
+			hints[i] = m.look.accent.Bold(true).Render(key) + m.look.dim.Render(" "+rest)
+		} else {
+			hints[i] = m.look.dim.Render(hint)
+		}
+	}
+	return strings.Join(hints, m.look.dim.Render(" · "))
+}
+
+// asks reports whether the keys answer a question, and nothing can be typed.
+func (m *model) asks() bool {
+	d := &m.desk
+	return len(d.waiting) > 0 && d.armed && d.typing == draftNone
 }
 
 // questionKeys returns the lines that explain how to answer.

@@ -149,6 +149,29 @@ func TestQuestionWaitsForSilence(t *testing.T) {
 	}
 }
 
+// While a question is open, it is the only thing that asks: its keys stand out, no spinner says
+// that the agent works, and the input does not invite to type.
+//
+// SPEC U-01
+func TestQuestionAsksAlone(t *testing.T) {
+	t.Parallel()
+	b := begun(t)
+	shows(t, "the view", b.view(), "working", "type a message")
+	b.question("1", "shell", `{"command":"rm x"}`)
+	b.wait(quiet)
+	shows(t, "the view", b.view(), "y once", "esc deny", "answer with a key above")
+	hides(t, "the view", b.view(), "working", "type a message")
+	for _, key := range []string{"y", "n", "esc", "ctrl+c"} {
+		if bold := b.m.look.accent.Bold(true).Render(key); !strings.Contains(b.m.View().Content, bold) {
+			t.Errorf("the key %s does not stand out", key)
+		}
+	}
+	b.keys("n")
+	hides(t, "the view", b.view(), "answer with a key above")
+	b.keys("esc", "y")
+	shows(t, "the view", b.view(), "working", "type a message")
+}
+
 // Questions are asked one after another. A key that is pressed twice answers only one of
 // them.
 func TestQuestionsQueue(t *testing.T) {

@@ -26,6 +26,10 @@ func (m *model) draw() tea.View {
 		return tea.NewView("")
 	}
 	most := max(m.height-m.page(), 1)
+	m.editor.area.Placeholder = invitation
+	if m.asks() {
+		m.editor.area.Placeholder = "answer with a key above"
+	}
 	input, below := strings.Split(m.editor.area.View(), "\n"), m.belowInput()
 	news := append(m.queued(), m.activity()...)
 	fixed := len(input) + len(below) + len(news) + 1

@@ -3,10 +3,12 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -68,7 +70,7 @@ func TestClipboardImage(t *testing.T) {
 			for name, script := range test.programs {
 				filetest.WriteProgram(t, filepath.Join(dir, name), "#!/bin/sh\nPATH=/usr/bin:/bin\n"+script+"\n")
 			}
-			environ := append(test.environ, "PATH=.:"+dir)
+			environ := slices.Concat(test.environ, []string{"PATH=.:" + dir})
 			c := &clipboard{test.system, func(name string) string {
 				for _, v := range environ {
 					if value, ok := strings.CutPrefix(v, name+"="); ok {
@@ -88,7 +90,7 @@ func TestClipboardImage(t *testing.T) {
 				}
 			case err != nil:
 				t.Error(err)
-			case part.Media.MIME != "image/png" || string(part.Media.Data) != string(data) || part.Media.Name != "clipboard.png":
+			case part.Media.MIME != "image/png" || !bytes.Equal(part.Media.Data, data) || part.Media.Name != "clipboard.png":
 				t.Errorf("the image is %s %s with %d bytes", part.Media.Name, part.Media.MIME, len(part.Media.Data))
 			}
 		})

@@ -417,6 +417,17 @@ func (b *AuditBackend) Exports(t *testing.T) {
 	if strings.Contains(out.String(), "it deletes") || strings.Contains(out.String(), "git *") {
 		t.Error("the export has texts that can quote the conversation")
 	}
+	if _, err := audit.VerifyExport(t.Context(), bytes.NewReader(bytes.TrimSpace(out.Bytes())), public, nil); err != nil {
+		t.Errorf("without the last end of line: %v", err)
+	}
+	for _, more := range []string{"{}\n", "\n", "more"} {
+		if _, err := audit.VerifyExport(t.Context(), strings.NewReader(out.String()+more), public, nil); err == nil {
+			t.Errorf("an export with %q behind the signature is accepted", more)
+		}
+		if _, err := audit.VerifyExport(t.Context(), strings.NewReader(strings.TrimSpace(out.String())+" "+strings.TrimSpace(more)+"x\n"), public, nil); err == nil {
+			t.Errorf("an export with %q in the line of the signature is accepted", more)
+		}
+	}
 	if _, err := audit.VerifyExport(t.Context(), bytes.NewReader(out.Bytes()), stranger, nil); !errors.Is(err, audit.ErrSignature) {
 		t.Errorf("with another key: %v, want ErrSignature", err)
 	}

@@ -109,7 +109,7 @@ func (e *export) read(from io.Reader, key ed25519.PublicKey) error {
 		if errors.Is(err, io.EOF) && len(text) == 0 {
 			return fmt.Errorf("%w: the file ends before the signature, at line %d", ErrSignature, number)
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, io.EOF) { // the last line may have lost its end
 			return fmt.Errorf("line %d: %w", number, err)
 		}
 		var line ExportLine
@@ -117,6 +117,9 @@ func (e *export) read(from io.Reader, key ed25519.PublicKey) error {
 		decode.DisallowUnknownFields()
 		if err := decode.Decode(&line); err != nil {
 			return fmt.Errorf("%w: line %d: %w", ErrExport, number, err)
+		}
+		if _, err := decode.Token(); !errors.Is(err, io.EOF) {
+			return fmt.Errorf("%w: line %d has more than one value", ErrExport, number)
 		}
 		if number == 1 && (line.Type != "audit" || line.Version != ExportVersion) {
 			return fmt.Errorf("%w of version %d: the first line does not say so", ErrExport, ExportVersion)

@@ -119,7 +119,10 @@ func splitModel(name string) (provider, model string) {
 
 func (t *Telemetry) toolAttributes(p *place, s *belay.Span) []attribute.KeyValue {
 	all := make([]attribute.KeyValue, 0, 12)
-	all = append(append(all, p.attrs...), operation.String("execute_tool"), semconv.GenAIToolName(s.Name), semconv.GenAIToolCallID(s.Call.ID), semconv.GenAIToolType("function"))
+	all = append(append(all, p.attrs...), operation.String("execute_tool"), semconv.GenAIToolCallID(s.Call.ID), semconv.GenAIToolType("function"))
+	if !t.isMadeUp(s) {
+		all = append(all, semconv.GenAIToolName(s.Name))
+	}
 	if s.Result != nil && s.Result.Class != "" {
 		all = append(all, resultClass.String(string(s.Result.Class)))
 	}

@@ -6,9 +6,9 @@
 // Add one value to the extensions of an agent:
 //
 //	provider := trace.NewTracerProvider(trace.WithBatcher(exporter), trace.WithIDGenerator(telemetry.IDs{}))
-//	agent, err := belay.New(model, &belay.Options{
-//		Extensions: []belay.Extension{telemetry.New(&telemetry.Options{TracerProvider: provider})},
-//	})
+//	traced, err := telemetry.New(&telemetry.Options{TracerProvider: provider})
+//	...
+//	agent, err := belay.New(model, &belay.Options{Extensions: []belay.Extension{traced}})
 //
 // All agents of a program can share the value. It closes nothing: shut your providers down
 // when the program ends.
@@ -32,7 +32,8 @@
 //
 // # Content
 //
-// Spans have names, ids, times, numbers and codes. They have no prompts, inputs, outputs or
+// Spans have names, ids, times, numbers and codes. The name of a tool that does not exist is
+// left out, because the model has made it up. They have no prompts, inputs, outputs or
 // messages of errors, because these may contain anything. [Options.Content] adds prompts,
 // inputs and outputs, without what looks like a secret.
 //

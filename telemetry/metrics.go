@@ -103,7 +103,8 @@ func (i *instruments) attrs(s series, names ...attribute.Key) metric.Measurement
 
 // record records the metrics of a span that is over.
 func (i *instruments) record(ctx context.Context, s *belay.Span) {
-	seconds := s.Ended.Sub(s.Began).Seconds()
+	seconds := max(s.Ended.Sub(s.Began), 0).Seconds() // not negative, although the clocks of two machines may differ
+
 	switch s.Kind { //nolint:exhaustive // a step has no metrics of its own
 	case belay.SpanTurn:
 		i.turnDuration.Record(ctx, seconds, i.attrs(series{kind: s.Kind, a: s.Name, b: string(s.Turn.Reason)}, agentName, endReason))

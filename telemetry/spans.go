@@ -100,7 +100,11 @@ func (t *Telemetry) inside(ctx context.Context, above *place, s *belay.Span) con
 		return p.ctx
 	case belay.SpanTool:
 		p := &place{Context: ctx, wants: true, id: tracecontext.IDOf(s.Scope.Session, s.Scope.Turn, "call", s.Call.ID), attrs: above.attrs}
-		t.start(p, "execute_tool "+s.Name, since(s)...)
+		name := "execute_tool " + s.Name
+		if t.isMadeUp(s) {
+			name = "execute_tool"
+		}
+		t.start(p, name, since(s)...)
 		p.wants = false
 		return p.ctx
 	case belay.SpanModel:
@@ -109,6 +113,11 @@ func (t *Telemetry) inside(ctx context.Context, above *place, s *belay.Span) con
 	default:
 		return ctx
 	}
+}
+
+// isMadeUp reports whether the model has made up the name of a tool, so that the name is content.
+func (t *Telemetry) isMadeUp(s *belay.Span) bool {
+	return s.Result != nil && s.Result.Class == belay.ClassNotFound && !t.opts.Content
 }
 
 // toModel are the options of all requests to models.

@@ -79,13 +79,20 @@ type confiner = func(context.Context, *belay.Invocation, *toolbox.ShellRun) erro
 var serverToken = regexp.MustCompile(`belay_[A-Za-z0-9]{20,}`)
 
 // holdsKey returns a function that reports whether a variable contains the key of a provider, a
-// token of a channel, or a token of belay serve. It checks the name and the value.
+// token of a channel, a token of belay serve, or the credentials of a collector of OpenTelemetry.
+// It checks the name and the value.
 func holdsKey(settings *config.Loaded) func(variable string) bool {
 	names, keys := settings.KeyVariables(), hostSecrets(settings)
 	return func(variable string) bool {
 		name, value, _ := strings.Cut(variable, "=")
-		return slices.Contains(names, name) || serverToken.MatchString(value) || slices.ContainsFunc(keys, func(key string) bool { return len(key) >= shortestKey && strings.Contains(value, key) })
+		return slices.Contains(names, name) || forCollector(name, value) || serverToken.MatchString(value) || slices.ContainsFunc(keys, func(key string) bool { return len(key) >= shortestKey && strings.Contains(value, key) })
 	}
+}
+
+// forCollector reports whether a variable has what identifies Belay to a collector: headers, or a
+// URL with a user.
+func forCollector(name, value string) bool {
+	return strings.HasPrefix(name, "OTEL_EXPORTER_OTLP_") && (strings.HasSuffix(name, "_HEADERS") || strings.Contains(value, "@"))
 }
 
 // hostSecrets returns the secrets of the settings that can be read now: keys of providers and of

@@ -27,3 +27,23 @@ func TestChannelTokensAreSecrets(t *testing.T) {
 		}
 	}
 }
+
+// Commands and hooks get no credentials of the collector.
+//
+// SPEC O-01
+func TestCollectorCredentialsAreSecrets(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t, "", nil)
+	holds := holdsKey(r.floor.settings)
+	for variable, want := range map[string]bool{
+		"OTEL_EXPORTER_OTLP_HEADERS=x-team=hidden":                              true,
+		"OTEL_EXPORTER_OTLP_TRACES_HEADERS=x-team=hidden":                       true,
+		"OTEL_EXPORTER_OTLP_ENDPOINT=https://ann:hidden@collector.example:4318": true,
+		"OTEL_EXPORTER_OTLP_ENDPOINT=https://collector.example:4318":            false,
+		"OTEL_SERVICE_NAME=belay":                                               false,
+	} {
+		if holds(variable) != want {
+			t.Errorf("%s: %v, want %v", variable, !want, want)
+		}
+	}
+}

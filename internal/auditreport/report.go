@@ -130,9 +130,9 @@ func Plain(cell any) string {
 func Cell(kind Kind, text string) (any, error) {
 	switch kind {
 	case Count:
-		return strconv.Atoi(text)
+		return strconv.Atoi(text) //nolint:wrapcheck // the caller adds context
 	case Dollars:
-		return strconv.ParseFloat(text, 64)
+		return strconv.ParseFloat(text, 64) //nolint:wrapcheck // the caller adds context
 	case Seconds:
 		n, err := strconv.ParseFloat(text, 64)
 		return time.Duration(math.Round(n * float64(time.Second))), err
@@ -140,7 +140,7 @@ func Cell(kind Kind, text string) (any, error) {
 		if text == "" {
 			return time.Time{}, nil
 		}
-		return time.Parse(time.RFC3339, text)
+		return time.Parse(time.RFC3339, text) //nolint:wrapcheck // the caller adds context
 	default:
 		return text, nil
 	}

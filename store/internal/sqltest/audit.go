@@ -120,11 +120,8 @@ func (b *AuditBackend) Audit(t *testing.T) {
 				changes++
 				b.found(t, raw, fmt.Sprintf("one byte of %s.%s in row %d (%q)", table.Name, column, i, row[c]), table.Name,
 					"UPDATE "+table.Name+" SET "+column+" = "+flipped(column, row[c])+" WHERE "+where)
-				if b.Untyped && (table != &chainTable || column != "seq") && !(table == &audit.Runs && column == "seq") { // these two have their type
-					b.found(t, raw, fmt.Sprintf("another type of %s.%s in row %d (%q)", table.Name, column, i, row[c]), "",
-						"UPDATE "+table.Name+" SET "+column+" = "+retyped(column)+" WHERE "+where)
-				}
 			}
+			b.retype(t, raw, table, where)
 			in := table.Name
 			if in == chainTable.Name && i == len(rows)-1 {
 				in = "" // the rows of the last entry show that it is missing
@@ -252,6 +249,16 @@ func flipped(column, value string) string {
 		text = append(text, 'x')
 	}
 	return quote(string(text))
+}
+
+// retype changes the types of all values of a row, one after the other.
+func (b *AuditBackend) retype(t *testing.T, raw *sql.DB, table *audit.Table, where string) {
+	t.Helper()
+	for _, column := range table.Columns {
+		if b.Untyped && column != "seq" { // a primary key that is an integer has its type
+			b.found(t, raw, fmt.Sprintf("another type of %s.%s where %s", table.Name, column, where), "", "UPDATE "+table.Name+" SET "+column+" = "+retyped(column)+" WHERE "+where)
+		}
+	}
 }
 
 // retyped returns the value of a column with another type. It has the same text, but queries do
@@ -416,6 +423,17 @@ func (b *AuditBackend) Exports(t *testing.T) {
 	}
 	if strings.Contains(out.String(), "it deletes") || strings.Contains(out.String(), "git *") {
 		t.Error("the export has texts that can quote the conversation")
+	}
+	if _, err := audit.VerifyExport(t.Context(), bytes.NewReader(bytes.TrimSpace(out.Bytes())), public, nil); err != nil {
+		t.Errorf("without the last end of line: %v", err)
+	}
+	for _, more := range []string{"{}\n", "\n", "more"} {
+		if _, err := audit.VerifyExport(t.Context(), strings.NewReader(out.String()+more), public, nil); err == nil {
+			t.Errorf("an export with %q behind the signature is accepted", more)
+		}
+		if _, err := audit.VerifyExport(t.Context(), strings.NewReader(strings.TrimSpace(out.String())+" "+strings.TrimSpace(more)+"x\n"), public, nil); err == nil {
+			t.Errorf("an export with %q in the line of the signature is accepted", more)
+		}
 	}
 	if _, err := audit.VerifyExport(t.Context(), bytes.NewReader(out.Bytes()), stranger, nil); !errors.Is(err, audit.ErrSignature) {
 		t.Errorf("with another key: %v, want ErrSignature", err)

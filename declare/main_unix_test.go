@@ -27,6 +27,10 @@ import (
 // behaviour.
 const workerTask = "DECLARE_TEST_WORKER"
 
+// noPause is a variable for workers: a program with the race detector waits for a second
+// before it ends, unless its environment has this.
+const noPause = "GORACE=atexit_sleep_ms=0"
+
 func TestMain(m *testing.M) {
 	if task := os.Getenv(workerTask); task != "" {
 		work(task)

@@ -34,7 +34,7 @@ func selfAsWorker(t testing.TB) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []string{"env", workerTask + "=good", self}
+	return []string{"env", workerTask + "=good", noPause, self}
 }
 
 // SPEC C-14

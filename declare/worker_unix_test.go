@@ -32,7 +32,7 @@ func workerGate(t testing.TB, task string, lines ...string) string {
 	if len(lines) == 0 {
 		lines = []string{"timeout: 30s"} // a long timeout, because the machine may be busy
 	}
-	return gate(append([]string{"worker: ['" + self + "']", "env: [" + workerTask + "=" + task + "]"}, lines...)...)
+	return gate(append([]string{"worker: ['" + self + "']", "env: [" + workerTask + "=" + task + ", " + noPause + "]"}, lines...)...)
 }
 
 // call returns a tool call whose input tells the worker what to do.
@@ -325,7 +325,7 @@ func TestWorkerEnvironment(t *testing.T) {
 	set := newPlace(t).set(workerGate(t, "good"), &declare.Options{Environ: []string{"PATH=/bin", "TOKEN=planted"}, Project: "/srv/work"})
 	got := strings.Split(try(t, set, call("env", "")).Output.Reason, "\n")
 	slices.Sort(got)
-	if want := []string{"BELAY_PROJECT_DIR=/srv/work", workerTask + "=good", "PATH=/bin"}; !slices.Equal(got, want) {
+	if want := []string{"BELAY_PROJECT_DIR=/srv/work", workerTask + "=good", noPause, "PATH=/bin"}; !slices.Equal(got, want) {
 		t.Errorf("environment = %q, want %q", got, want)
 	}
 }

@@ -32,6 +32,7 @@ func (v Vendor) Contract() Contract {
 				"Shell: the reference names both `sh -c` and bash as the shell of a command. Belay takes bash, and sh if there is no bash.",
 				"`additionalContext` at tool events: some versions of Claude Code lose it ([#19432](https://github.com/anthropics/claude-code/issues/19432), [#43750](https://github.com/anthropics/claude-code/issues/43750), [#55889](https://github.com/anthropics/claude-code/issues/55889)). Belay follows the reference: the model reads it.",
 				"`PreCompact`: the reference does not say that plain output becomes instructions for the summary, but Claude Code does it. Belay does it, too.",
+				"`asyncRewake`: the reference says that it implies `async`, but some versions of Claude Code wait for such a hook ([#89960](https://github.com/anthropics/claude-code/issues/89960)). Belay follows the reference. Claude Code starts a turn if the session is idle; in Belay, the message waits for the next turn.",
 				"`CLAUDE_TOOL_FILE_PATH` and `CLAUDE_FILE_PATHS`: the reference does not have them any more, but many hooks use them. Belay sets them.",
 				"Exit code 1 with a valid JSON output: older versions ignored the output. Belay follows the reference and reads it, but such a hook never allows or changes a call. If a failure of the hook denies (`strict`, `onFailure: block`), only a denial, a stop or a question counts.",
 			},

@@ -23,7 +23,7 @@ func child(t *testing.T, name, kind string, env map[string]string) mcptool.Serve
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := map[string]string{serverVariable: kind}
+	all := map[string]string{serverVariable: kind, raceVariable: noPause}
 	maps.Copy(all, env)
 	return mcptool.Server{Name: name, Command: program, Args: []string{"-test.run=^$"}, Env: all}
 }

@@ -40,7 +40,7 @@ func newHost(t *testing.T, kind string) *host {
 func (h *host) up() {
 	h.t.Helper()
 	process := exec.CommandContext(context.Background(), os.Args[0], "-test.run=^$")
-	process.Env = append(os.Environ(), serverVariable+"="+h.kind, addrVariable+"="+h.addr, rollVariable+"="+h.desk.addr)
+	process.Env = append(os.Environ(), serverVariable+"="+h.kind, raceVariable+"="+noPause, addrVariable+"="+h.addr, rollVariable+"="+h.desk.addr)
 	process.Stderr = os.Stderr
 	if err := process.Start(); err != nil {
 		h.t.Fatal(err)

@@ -432,12 +432,12 @@ func TestEnvironment(t *testing.T) {
 	host := []string{"PATH=/usr/bin:/bin", "HOME=" + dir, "LANG=C", "LC_ALL=C", "TOKEN=tok", "OTHER=secret", "GITHUB_TOKEN=secret"}
 	e := open(t, quick(mcptool.Options{Environ: host, Dir: dir}), child(t, "test", "full", map[string]string{"MINE": "a${TOKEN}b", "FALLBACK": "${UNSET:-none}", "PLAIN": "$TOKEN"}))
 	got := strings.Split(call(t, e, "test__environ", `{}`).Text, "\n")
-	for _, want := range []string{"PATH=/usr/bin:/bin", "HOME=" + dir, "LANG=C", "LC_ALL=C", "MINE=atokb", "FALLBACK=none", "PLAIN=$TOKEN", serverVariable + "=full", "cwd " + dir} {
+	for _, want := range []string{"PATH=/usr/bin:/bin", "HOME=" + dir, "LANG=C", "LC_ALL=C", "MINE=atokb", "FALLBACK=none", "PLAIN=$TOKEN", serverVariable + "=full", raceVariable + "=" + noPause, "cwd " + dir} {
 		if !contains(got, want) {
 			t.Errorf("the environment lacks %q: %v", want, got)
 		}
 	}
-	if len(got) != 9 {
-		t.Errorf("the environment = %v, want those 8 variables alone", got)
+	if len(got) != 10 {
+		t.Errorf("the environment = %v, want those 9 variables alone", got)
 	}
 }

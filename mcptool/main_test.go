@@ -32,6 +32,13 @@ const (
 	addrVariable   = "MCPTOOL_TEST_ADDR"
 )
 
+// A program with the race detector waits for a second before it ends, unless its environment
+// has this. The tests start about 200 such programs, and wait for the end of each.
+const (
+	raceVariable = "GORACE"
+	noPause      = "atexit_sleep_ms=0"
+)
+
 func TestMain(m *testing.M) {
 	if kind := os.Getenv(serverVariable); kind != "" {
 		os.Exit(serve(kind))

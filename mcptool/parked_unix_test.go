@@ -105,7 +105,7 @@ func TestAQuestionSurvivesAKill(t *testing.T) { //nolint:paralleltest // the sto
 				t.Fatal(err)
 			}
 			process := exec.CommandContext(t.Context(), program, "-test.run=^$")
-			process.Env = append(os.Environ(), serverVariable+"=asks", rollVariable+"="+desk.addr, storeVariable+"="+file, howVariable+"="+how)
+			process.Env = append(os.Environ(), serverVariable+"=asks", raceVariable+"="+noPause, rollVariable+"="+desk.addr, storeVariable+"="+file, howVariable+"="+how)
 			process.Stderr = os.Stderr
 			if err := process.Start(); err != nil {
 				t.Fatal(err)

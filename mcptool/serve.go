@@ -33,11 +33,12 @@ func (p *pipe) serveHere(in *os.File) error {
 		case <-timer.C:
 		}
 	}
-	_ = in.Close() // also ends a server that still reads
+	closed := p.isClosed()
+	_ = in.Close() // also ends a server that still reads, and makes the client's next message fail: that closes the pipe, but is not why it ended
 	switch cause := context.Cause(p.life); {
 	case cause != nil:
 		return cause
-	case p.isClosed():
+	case closed:
 		return errClosed
 	case err != nil:
 		return fmt.Errorf("it ended: %w", err)

@@ -107,7 +107,7 @@ func (e *Engine) dispatch(ctx context.Context, s *hook.Snapshot, scope hook.Scop
 	switch ev.phase {
 	case belay.ToolPre.Name():
 		if err := e.guess(ev); err != nil {
-			return answer{decision: belay.ToolDeny, reason: because("", err.Error())}, nil //nolint:nilerr // the denial has the error
+			return answer{decision: belay.ToolDeny, reason: because("", err.Error())}, nil
 		}
 		return e.toolPre(ctx, s, scope, ev)
 	case belay.ToolPost.Name():

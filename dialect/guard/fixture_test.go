@@ -64,7 +64,7 @@ var newFile = filetest.Copies("belay.db", func(path string) error {
 })
 
 // openEngine returns an engine with a store in a file, as several processes use it.
-func openEngine(t *testing.T, file string, floor belay.Authorizer, hooks ...hook.Subscription) *guarded {
+func openEngine(t *testing.T, file string, floor belay.Authorizer) *guarded {
 	t.Helper()
 	store, err := sqlite.Open(t.Context(), file, nil)
 	if err != nil {
@@ -75,7 +75,7 @@ func openEngine(t *testing.T, file string, floor belay.Authorizer, hooks ...hook
 			t.Error(err)
 		}
 	})
-	return engineWith(t, store, floor, hooks...)
+	return engineWith(t, store, floor)
 }
 
 func engineWith(t *testing.T, store engineStore, floor belay.Authorizer, hooks ...hook.Subscription) *guarded {

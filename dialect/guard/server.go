@@ -44,7 +44,7 @@ func (e *Engine) guess(ev *event) error {
 	}
 	tools := e.named(written)
 	if ev.phase == belay.ToolPre.Name() || len(tools) == 0 && len(written) == 1 {
-		tools = append(written, slices.DeleteFunc(tools, func(tool string) bool { return slices.Contains(written, tool) })...)
+		tools = slices.Concat(written, slices.DeleteFunc(tools, func(tool string) bool { return slices.Contains(written, tool) }))
 	}
 	if len(tools) == 0 {
 		return nil

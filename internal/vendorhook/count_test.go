@@ -96,7 +96,7 @@ func TestEachHookIsUsedOrRefused(t *testing.T) {
 		}
 		names = append(names, "PreToolUsed", "before_tool", "Nothing", "")
 		for seed := range uint64(400) {
-			g := &generator{Rand: rand.New(rand.NewPCG(seed, 1)), vendor: vendor, project: project} //nolint:gosec // a test
+			g := &generator{Rand: rand.New(rand.NewPCG(seed, 1)), vendor: vendor, project: project}
 			off := g.IntN(10) == 0
 			g.add("{")
 			if off {

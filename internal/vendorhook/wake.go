@@ -49,8 +49,10 @@ func (w *Wakes) add(session, text string) {
 	if w.waiting == nil || len(w.waiting) >= mostSleeping && w.waiting[session] == nil {
 		w.waiting = make(map[string][]string)
 	}
-	texts := append(w.waiting[session], text)
-	w.waiting[session] = texts[max(0, len(texts)-mostWakes):]
+	w.waiting[session] = append(w.waiting[session], text)
+	if texts := w.waiting[session]; len(texts) > mostWakes {
+		w.waiting[session] = texts[1:]
+	}
 }
 
 // take returns the messages for a session, and forgets them.

@@ -72,7 +72,7 @@ func TestAuditAndBacktest(t *testing.T) {
 		}
 		b.run(chromedp.SendKeys(chromedp.CSS("#rules"), "]"))
 		b.click("#backtest button.primary")
-		b.waitText("#notice", "rules")
+		b.waitText("#notice", "Rules:1: value is not allowed in this context.")
 		b.click(".difference .more")
 		b.waitText("#messages", "README.md")
 	}

@@ -104,7 +104,7 @@ type listing struct {
 	set  *token.FileSet
 }
 
-func (l *listing) line(format string, args ...any) {
+func (l *listing) linef(format string, args ...any) {
 	l.lines = append(l.lines, "pkg "+l.name+", "+fmt.Sprintf(format, args...))
 }
 
@@ -121,7 +121,7 @@ func (l *listing) values(kind string, all []*doc.Value) {
 			}
 			for _, n := range s.Names {
 				if n.IsExported() && !l.isExperimental(l.name+"."+n.Name, v.Doc+s.Doc.Text()) {
-					l.line("%s %s%s", kind, n.Name, typ)
+					l.linef("%s %s%s", kind, n.Name, typ)
 				}
 			}
 		}
@@ -132,7 +132,7 @@ func (l *listing) functions(of string, all []*doc.Func) {
 	for _, f := range all {
 		if f.Level == 0 && !l.isExperimental(l.name+"."+of+f.Name, f.Doc) { // a method of an embedded type is listed with that type
 			f.Decl.Body, f.Decl.Doc = nil, nil
-			l.line("%s", text(l.set, f.Decl))
+			l.linef("%s", text(l.set, f.Decl))
 		}
 	}
 }
@@ -144,19 +144,19 @@ func (l *listing) addType(s *ast.TypeSpec) {
 	head.Doc, head.Comment = nil, nil
 	structure, ok := s.Type.(*ast.StructType)
 	if !ok {
-		l.line("type %s", text(l.set, &head))
+		l.linef("type %s", text(l.set, &head))
 		return
 	}
 	head.Type = &ast.StructType{Fields: new(ast.FieldList)}
-	l.line("type %s", strings.TrimSuffix(text(l.set, &head), " { }"))
+	l.linef("type %s", strings.TrimSuffix(text(l.set, &head), " { }"))
 	for _, field := range structure.Fields.List {
 		typ := text(l.set, field.Type)
 		if len(field.Names) == 0 {
-			l.line("type %s struct, embeds %s", s.Name, typ)
+			l.linef("type %s struct, embeds %s", s.Name, typ)
 		}
 		for _, n := range field.Names {
 			if n.IsExported() {
-				l.line("type %s struct, %s %s", s.Name, n.Name, typ)
+				l.linef("type %s struct, %s %s", s.Name, n.Name, typ)
 			}
 		}
 	}

@@ -124,7 +124,7 @@ func MakeHome(dir string) error {
 }
 
 // copyName matches what package store/sqlite appends to the name of a store when it copies the store before a migration.
-var copyName = regexp.MustCompile(`^\.v[0-9]+\.bak(\.part)?$`)
+var copyName = regexp.MustCompile(`^\.v\d+\.bak(\.part)?$`)
 
 // StoreCopies returns the copies of a store's earlier versions beside it.
 func StoreCopies(file string) []string {

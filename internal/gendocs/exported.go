@@ -32,8 +32,7 @@ func readExported(root string) (*exported, error) {
 		if err != nil || !entry.IsDir() {
 			return err
 		}
-		switch name := entry.Name(); {
-		case path != root && (strings.HasPrefix(name, ".") || slices.Contains([]string{"internal", "testdata", "node_modules", "examples", "cmd", "tools", "docs", "dist", "site"}, name)):
+		if name := entry.Name(); path != root && (strings.HasPrefix(name, ".") || slices.Contains([]string{"internal", "testdata", "node_modules", "examples", "cmd", "tools", "docs", "dist", "site"}, name)) {
 			return filepath.SkipDir
 		}
 		at, err := filepath.Rel(root, path)
@@ -76,78 +75,88 @@ func (e *exported) add(name, dir string, names []string) error {
 	if e.isExperimental(name, p.Doc) {
 		return nil
 	}
-	line := func(format string, args ...any) {
-		e.lines = append(e.lines, "pkg "+name+", "+fmt.Sprintf(format, args...))
-	}
-	values := func(kind string, all []*doc.Value) {
-		for _, v := range all {
-			for _, spec := range v.Decl.Specs {
-				s, ok := spec.(*ast.ValueSpec)
-				if !ok {
-					continue
-				}
-				typ := ""
-				if s.Type != nil {
-					typ = " " + text(set, s.Type)
-				}
-				for _, n := range s.Names {
-					if n.IsExported() && !e.isExperimental(name+"."+n.Name, v.Doc+s.Doc.Text()) {
-						line("%s %s%s", kind, n.Name, typ)
-					}
-				}
-			}
-		}
-	}
-	functions := func(of string, all []*doc.Func) {
-		for _, f := range all {
-			if f.Level == 0 && !e.isExperimental(name+"."+of+f.Name, f.Doc) { // a method of an embedded type is listed with that type
-				f.Decl.Body, f.Decl.Doc = nil, nil
-				line("%s", text(set, f.Decl))
-			}
-		}
-	}
-	values("const", p.Consts)
-	values("var", p.Vars)
-	functions("", p.Funcs)
+	l := &listing{e, name, set}
+	l.values("const", p.Consts)
+	l.values("var", p.Vars)
+	l.functions("", p.Funcs)
 	for _, t := range p.Types {
 		if e.isExperimental(name+"."+t.Name, t.Doc) {
 			continue
 		}
 		for _, spec := range t.Decl.Specs {
-			s, ok := spec.(*ast.TypeSpec)
-			if !ok || !s.Name.IsExported() {
-				continue
+			if s, ok := spec.(*ast.TypeSpec); ok && s.Name.IsExported() {
+				l.addType(s)
 			}
-			e.addType(set, line, s)
 		}
-		values("const", t.Consts)
-		values("var", t.Vars)
-		functions("", t.Funcs)
-		functions(t.Name+".", t.Methods)
+		l.values("const", t.Consts)
+		l.values("var", t.Vars)
+		l.functions("", t.Funcs)
+		l.functions(t.Name+".", t.Methods)
 	}
 	return nil
 }
 
+// listing adds the names of one package.
+type listing struct {
+	*exported
+
+	name string
+	set  *token.FileSet
+}
+
+func (l *listing) linef(format string, args ...any) {
+	l.lines = append(l.lines, "pkg "+l.name+", "+fmt.Sprintf(format, args...))
+}
+
+func (l *listing) values(kind string, all []*doc.Value) {
+	for _, v := range all {
+		for _, spec := range v.Decl.Specs {
+			s, ok := spec.(*ast.ValueSpec)
+			if !ok {
+				continue
+			}
+			typ := ""
+			if s.Type != nil {
+				typ = " " + text(l.set, s.Type)
+			}
+			for _, n := range s.Names {
+				if n.IsExported() && !l.isExperimental(l.name+"."+n.Name, v.Doc+s.Doc.Text()) {
+					l.linef("%s %s%s", kind, n.Name, typ)
+				}
+			}
+		}
+	}
+}
+
+func (l *listing) functions(of string, all []*doc.Func) {
+	for _, f := range all {
+		if f.Level == 0 && !l.isExperimental(l.name+"."+of+f.Name, f.Doc) { // a method of an embedded type is listed with that type
+			f.Decl.Body, f.Decl.Doc = nil, nil
+			l.linef("%s", text(l.set, f.Decl))
+		}
+	}
+}
+
 // addType adds a type. Fields have lines of their own, because a program keeps compiling with more of them. A method more of an
 // interface is a method that a program may lack.
-func (e *exported) addType(set *token.FileSet, line func(format string, args ...any), s *ast.TypeSpec) {
+func (l *listing) addType(s *ast.TypeSpec) {
 	head := *s
 	head.Doc, head.Comment = nil, nil
 	structure, ok := s.Type.(*ast.StructType)
 	if !ok {
-		line("type %s", text(set, &head))
+		l.linef("type %s", text(l.set, &head))
 		return
 	}
 	head.Type = &ast.StructType{Fields: new(ast.FieldList)}
-	line("type %s", strings.TrimSuffix(text(set, &head), " { }"))
+	l.linef("type %s", strings.TrimSuffix(text(l.set, &head), " { }"))
 	for _, field := range structure.Fields.List {
-		typ := text(set, field.Type)
+		typ := text(l.set, field.Type)
 		if len(field.Names) == 0 {
-			line("type %s struct, embeds %s", s.Name, typ)
+			l.linef("type %s struct, embeds %s", s.Name, typ)
 		}
 		for _, n := range field.Names {
 			if n.IsExported() {
-				line("type %s struct, %s %s", s.Name, n.Name, typ)
+				l.linef("type %s struct, %s %s", s.Name, n.Name, typ)
 			}
 		}
 	}

@@ -138,7 +138,7 @@ var names = sync.OnceValues(func() (*exported, error) {
 
 // source returns the directory of the module.
 func source() (string, error) {
-	mod, err := exec.Command("go", "env", "GOMOD").Output()
+	mod, err := exec.CommandContext(context.Background(), "go", "env", "GOMOD").Output()
 	if err != nil {
 		return "", fmt.Errorf("go env GOMOD: %w", err)
 	}

@@ -118,7 +118,7 @@ func fleet(ctx context.Context, out io.Writer, dsn string, workers, together, tu
 	if err != nil {
 		return err
 	}
-	if _, err := rounds(ctx, turns, 8, func(ctx context.Context, i int) error {
+	if err := rounds(ctx, turns, 8, func(ctx context.Context, i int) error {
 		turn, err := belay.NewQueuedTurn(fmt.Sprintf("s-%d", i), "main", "Please write a note about the tests.")
 		if err != nil {
 			return err

@@ -62,24 +62,18 @@ func sizeOf(dir string) (size int64, err error) {
 	return size, err
 }
 
-// rounds runs turn for each number below count, in as many goroutines as atOnce says, and returns how long each took. It stops
-// early if ctx ends or a turn fails.
-func rounds(ctx context.Context, count, atOnce int, turn func(ctx context.Context, i int) error) (took []time.Duration, err error) {
+// rounds calls turn for each number below count, in as many goroutines as atOnce says. It stops early if ctx ends or a turn fails.
+func rounds(ctx context.Context, count, atOnce int, turn func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var mu sync.Mutex
 	var running sync.WaitGroup
 	next := make(chan int)
 	for range atOnce {
 		running.Go(func() { // ends when next is closed
 			for i := range next {
-				start := time.Now()
 				if err := turn(ctx, i); err != nil {
 					cancel(err)
 				}
-				mu.Lock()
-				took = append(took, time.Since(start))
-				mu.Unlock()
 			}
 		})
 	}
@@ -91,10 +85,7 @@ func rounds(ctx context.Context, count, atOnce int, turn func(ctx context.Contex
 	}
 	close(next)
 	running.Wait()
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	return took, nil
+	return context.Cause(ctx)
 }
 
 // turnsOnSQLite measures turns of one process, with more and more sessions at once.
@@ -106,7 +97,7 @@ func turnsOnSQLite(ctx context.Context, out io.Writer, s *size) error {
 		grown, err := onSQLite(ctx, func(_ *sqlite.Store, agent *belay.Agent) (err error) {
 			start, cpu := time.Now(), cpuTime()
 			all := make([][]time.Duration, atOnce)
-			_, err = rounds(ctx, atOnce, atOnce, func(ctx context.Context, i int) error {
+			err = rounds(ctx, atOnce, atOnce, func(ctx context.Context, i int) error {
 				session := agent.Session(fmt.Sprintf("s-%d", i))
 				for n := 0; time.Since(start) < s.lasts; n++ {
 					began := time.Now()
@@ -149,7 +140,7 @@ func manySessions(ctx context.Context, out io.Writer, s *size) error {
 	grown, err := onSQLite(ctx, func(store *sqlite.Store, agent *belay.Agent) error {
 		before := liveHeap()
 		start := time.Now()
-		if _, err := rounds(ctx, s.sessions, 64, func(ctx context.Context, i int) error {
+		if err := rounds(ctx, s.sessions, 64, func(ctx context.Context, i int) error {
 			return take(ctx, agent.Session(fmt.Sprintf("s-%d", i)))
 		}); err != nil {
 			return err

@@ -126,7 +126,7 @@ func streams(ctx context.Context, out io.Writer, dir string, count int, lasts ti
 	lags = nil
 	mu.Unlock()
 	start, cpu, before := time.Now(), cpuTime(), events.Load()
-	if _, err := rounds(ctx, followed, followed, func(ctx context.Context, i int) error { // a turn each second
+	if err := rounds(ctx, followed, followed, func(ctx context.Context, i int) error { // a turn each second
 		for next := start; time.Since(start) < lasts; {
 			if _, err := sessions[i].Turn(ctx, "go"); err != nil {
 				return err
@@ -165,7 +165,9 @@ func follow(ctx context.Context, transport *http.Transport, url, secret string, 
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		var problem struct{ Detail string }
+		var problem struct {
+			Detail string `json:"detail"`
+		}
 		return errors.Join(fmt.Errorf("the status is %d", resp.StatusCode), json.NewDecoder(io.LimitReader(resp.Body, 1<<16)).Decode(&problem), errors.New(problem.Detail))
 	}
 	open.Add(1)

@@ -137,7 +137,7 @@ var rooms = []room{
 	{"acp", levelServe, []string{"github.com/coder/acp-go-sdk"}, "editors are served what a host has, with the types of the protocol's SDK; how agents are made, the host knows"},
 	{"acp/internal/jsonrpc", levelWords, nil, "the connection to an editor knows nothing of agents, and its protocol is another package's"},
 	{"serve/console", levelEmbed, []string{"github.com/a-h/templ", "github.com/yuin/goldmark"}, "the pages use the API through package client, and nothing else of the server"},
-	{"internal/load", levelPrograms, []string{"github.com/jackc/pgx/v5"}, "what one machine holds is measured by a program"},
+	{loadGenerator, levelPrograms, []string{"github.com/jackc/pgx/v5"}, "what one machine holds is measured by a program"},
 	{"internal/licenses", levelWords, nil, "the licences of dependencies are found alike for the docs and for releases"},
 	{"internal/release", levelPrograms, nil, "the files of a release are made by a program"},
 	{"internal/site", levelPrograms, nil, "the pages of the docs are made by a program"},
@@ -154,6 +154,9 @@ const openTelemetry = "go.opentelemetry.io/otel"
 // benchmark is the program that measures the promised speed. It uses package testing, but
 // is no test.
 const benchmark = "internal/bench"
+
+// loadGenerator is the program that measures what a machine holds, with a server of a test kit.
+const loadGenerator = "internal/load"
 
 // testLibraries may be imported by the tests of any package. Programs that embed Belay do
 // not contain them.
@@ -243,7 +246,7 @@ func importProblem(dir, imported string, isTest bool) string {
 		// Go compiles an external test package separately, so importing a higher level
 		// makes no cycle.
 		return ""
-	case isTestKit(local) && !isTestKit(dir) && dir != benchmark:
+	case isTestKit(local) && !isTestKit(dir) && dir != benchmark && dir != loadGenerator:
 		return fmt.Sprintf("%s may not import %s outside its tests: a test kit is for tests", dir, local)
 	}
 	to, ok := roomOf(local)

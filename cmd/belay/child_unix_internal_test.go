@@ -23,6 +23,7 @@ type child struct {
 
 	t              *testing.T
 	stdout, stderr *bufio.Reader
+	output         *os.File // the pipe behind stdout
 }
 
 // project makes a directory with these scripts.
@@ -62,20 +63,25 @@ func start(t *testing.T, dir string, args ...string) *child {
 // run starts the process. At the end of the test, it kills the process if it still runs.
 func (c *child) run() {
 	c.t.Helper()
-	c.stdout, c.stderr = bufio.NewReader(pipe(c.t, c.StdoutPipe)), bufio.NewReader(pipe(c.t, c.StderrPipe))
+	c.output = pipe(c.t, c.StdoutPipe)
+	c.stdout, c.stderr = bufio.NewReader(c.output), bufio.NewReader(pipe(c.t, c.StderrPipe))
 	if err := c.Start(); err != nil {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(func() { _ = c.Process.Kill() })
 }
 
-func pipe(t *testing.T, open func() (io.ReadCloser, error)) io.Reader {
+func pipe(t *testing.T, open func() (io.ReadCloser, error)) *os.File {
 	t.Helper()
 	r, err := open()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r
+	file, ok := r.(*os.File)
+	if !ok {
+		t.Fatalf("the pipe is a %T", r)
+	}
+	return file
 }
 
 // await reads a stream until a line contains a text. It returns everything it read.

@@ -62,29 +62,6 @@ func TestInterruptAbortsTheTurn(t *testing.T) {
 	}
 }
 
-// If nobody reads the output, the turn cannot end. Then only a second interrupt ends the
-// process.
-func TestSecondInterruptForces(t *testing.T) {
-	t.Parallel()
-	dir := project(t, map[string]string{"long.yaml": "steps:\n  - text: " + strings.Repeat("word ", 50_000) + "\n", "on.yaml": goesOn})
-	c := start(t, dir, "run", "--json", "--model", "scripted/long.yaml", "--as", "first", "a task")
-	c.await(c.stdout, "text_delta")
-	c.signal(os.Interrupt)
-	c.await(c.stderr, "stopping: ")
-	c.signal(os.Interrupt)
-	if rest, code := c.ended(); code != 130 || strings.Contains(rest, "aborted") {
-		t.Errorf("exit code %d, want 130, at once: %s", code, rest)
-	}
-	_, errs, _ := belay(t, dir, "sessions")
-	if !strings.Contains(errs, "recovered from a process that ended unexpectedly: 1 session released") {
-		t.Errorf("nothing is told of what was left behind: %s", errs)
-	}
-	// It is random whether the end of the turn was stored.
-	if state := stateOf(t, dir); state != "interrupted" && state != "aborted" {
-		t.Errorf("the session is %q, want interrupted or aborted", state)
-	}
-}
-
 // SPEC L-01
 func TestKilledTurnGoesOn(t *testing.T) {
 	t.Parallel()

@@ -96,13 +96,13 @@ func (t *Tour) inScratch(ctx context.Context) (err error) {
 		used[h.Phase().Name()] = true
 	}
 	t.Sayf("Belay demo: a session with %d hooks on %d of the %d phases, and 3 tools, in a scratch directory.", len(hooks(nil)), len(used), len(belay.Phases()))
-	real := "hooks, files, the permission check, the sandbox"
+	genuine := "hooks, files, the permission check, the sandbox"
 	turn := t.whole
 	if t.kills() {
-		real = "SQLite, files, processes, a kill"
+		genuine = "SQLite, files, processes, a kill"
 		turn = t.killed
 	}
-	t.Sayf("No key, no network: the model plays a script, and so does the person who is asked. Everything else is real: %s.", real)
+	t.Sayf("No key, no network: the model plays a script, and so does the person who is asked. Everything else is real: %s.", genuine)
 	for _, station := range []func(context.Context){
 		t.mistake, turn, t.explain, t.timeOut, t.floor, t.spaces, t.family, t.background, t.transcript, t.timeline, t.keep,
 	} {

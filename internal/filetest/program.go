@@ -23,5 +23,5 @@ func WriteProgram(t testing.TB, path, text string) {
 // before can be executed after it. It is for files that a library wrote.
 func AwaitForks() {
 	syscall.ForkLock.RLock()
-	syscall.ForkLock.RUnlock() //nolint:staticcheck // nothing happens in between: to get the lock is all
+	syscall.ForkLock.RUnlock() //nolint:gocritic,staticcheck // to wait for the lock is all
 }

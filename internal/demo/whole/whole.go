@@ -22,7 +22,7 @@ func (s store) StillOpen() int { return len(s.Recovery().Open) }
 func open(ctx context.Context, path string) (demo.Store, error) { //nolint:ireturn // demo.Options wants it so
 	s, err := sqlite.Open(ctx, path, nil)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the tour adds its name
+		return nil, err
 	}
 	return store{s}, nil
 }

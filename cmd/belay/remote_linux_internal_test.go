@@ -248,3 +248,15 @@ func TestAuditAndBacktestAtAServer(t *testing.T) {
 		t.Errorf("other files: exit code %d: %s%s", code, out, errs)
 	}
 }
+
+// A turn that fails at the server says why.
+//
+// SPEC V-04
+func TestRunAtAServerSaysWhyItFailed(t *testing.T) {
+	t.Parallel()
+	dir := project(t, map[string]string{"short.yaml": "steps:\n  - calls: [{tool: list}]\n"})
+	url := serveProject(t, dir, "short.yaml")
+	if _, errs, code := belay(t, dir, "--server", url, "run", "a task"); code != 1 || !strings.Contains(errs, "the turn ended: error: model scripted/short: invalid: the script ends after step 1") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+}

@@ -40,7 +40,7 @@ func TestEveryFileOfOtherAgentsIsNamed(t *testing.T) {
 		{"permissions", ".claude/settings.local.json", `{"permissions": {"deny": ["TodoWrite"], "defaultMode": "plan"}}`, nil, "deny TodoWrite: Belay has no such tool, so the rule has no effect; defaultMode plan has no effect"},
 		{"", ".claude/settings.json", `{`, nil, ".claude/settings.json: not used: it is no JSON object"},
 		{"", ".claude/settings.json", `{"model": "x"}`, nil, ".claude/settings.json: Belay ignores model"},
-		{"mcp", ".mcp.json", `{"a": {"command": "x"}}`, nil, ".mcp.json: 1 MCP server, which start after `belay trust .mcp.json`"},
+		{"mcp", ".mcp.json", `{"a": {"command": "x"}}`, nil, ".mcp.json: 1 MCP server, which starts after `belay trust .mcp.json`"},
 		{"mcp", ".mcp.json", `[]`, nil, ".mcp.json: not used: it is no JSON object"},
 		{"plugins", ".claude/settings.json", `{"enabledPlugins": {"gone@x": true}}`, nil, "plugin gone@x: not used: it is not installed"},
 		{"plugins", ".claude/settings.json", `{"enabledPlugins": {"p@m": true}, "extraKnownMarketplaces": {"m": {"source": {"source": "directory", "path": "market"}}}}`, market, "market/p: plugin p, 1 command"},

@@ -283,7 +283,7 @@ func (p *HookPlace) count(s *config.Loaded) *OtherFile {
 	for _, one := range []struct {
 		n    int
 		what string
-	}{{r.Used - p.replaced, "used"}, {p.replaced, "replaced by Belay's own files"}, {r.Refused, "not used (see the warnings)"}, {r.Off, "switched off by disableAllHooks"}} {
+	}{{r.Used - p.replaced, "used"}, {p.replaced, "replaced by Belay's own files"}, {r.Refused, "not used (see the warnings)"}, {r.Off, "switched off by disableAllHooks"}, {r.Own, "of `belay hook install`, for " + p.Vendor.Title() + " only"}} {
 		if one.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", one.n, one.what))
 		}

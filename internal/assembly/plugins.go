@@ -160,7 +160,11 @@ func serverUses(s *config.Loaded) []OtherFile {
 			}
 		}
 		if used > 0 || len(parts) == 0 {
-			parts = append([]string{visible.Counted(used, "MCP server") + ", which start after `belay trust .mcp.json`"}, parts...)
+			verb := "start"
+			if used == 1 {
+				verb = "starts"
+			}
+			parts = append([]string{visible.Counted(used, "MCP server") + ", which " + verb + " after `belay trust .mcp.json`"}, parts...)
 		}
 		f.Use = strings.Join(append(parts, read.Notes...), "; ")
 		f.Partly = len(read.Notes) > 0

@@ -4,7 +4,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/space"
 )
 
 // ShownPath returns a short form of a path: relative to the project, or with ~ for the home
@@ -21,6 +23,15 @@ func ShownPath(s *config.Loaded, file string) string {
 		}
 	}
 	return file
+}
+
+// TrustedName returns how a person names the files of a trusted directory: the directory, or
+// .mcp.json for the servers of a project.
+func TrustedName(s *config.Loaded, loaded *space.Space) string {
+	if loaded.Origin == (hook.Origin{Kind: hook.OriginProject, Name: projectServersName}) {
+		return ".mcp.json"
+	}
+	return ShownPath(s, loaded.Dir)
 }
 
 // RealDir returns a directory with links resolved.

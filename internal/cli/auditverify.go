@@ -25,7 +25,7 @@ func (a *app) auditStore(ctx context.Context, f func(audit.Store) error) error {
 		return err
 	}
 	if settings.Server != "" { // the store here is not the one that the other questions are about
-		return usage("the settings name the server %s: run this on the server's machine, with its store", settings.Server)
+		return usage("the settings name the server %s: run this on the server's machine, with its store, and without --server, BELAY_SERVER and the setting server", settings.Server)
 	}
 	return a.look(ctx, func(store assembly.Store) error {
 		chained, ok := store.(audit.Store)

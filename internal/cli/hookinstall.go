@@ -13,6 +13,7 @@ import (
 
 	"github.com/belay-run/belay/dialect"
 	"github.com/belay-run/belay/dialect/guard"
+	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/diff"
 	"github.com/belay-run/belay/internal/wholefile"
 	"github.com/spf13/cobra"
@@ -187,9 +188,29 @@ func (a *app) changeSetup(ctx context.Context, o *setupOptions, change func(guar
 		return err
 	}
 	a.remarkf("wrote %s", file)
+	if err := a.tellTrustIsOver(file); err != nil {
+		return err
+	}
 	if has, _, err := setup.Installed(after); err == nil && len(has) > 0 && setup.Note != "" {
 		a.remarkf("%s", setup.Note)
 	}
+	return nil
+}
+
+// tellTrustIsOver says what to do if the directory of an agent was trusted before its file changed.
+func (a *app) tellTrustIsOver(file string) error {
+	settings, err := a.settings()
+	if err != nil {
+		return err
+	}
+	place := assembly.FindHookPlace(settings, filepath.Dir(file))
+	if place == nil {
+		return nil
+	}
+	if r, err := assembly.OpenTrust(settings).Lookup(assembly.RealDir(place.Dir)); err != nil || r == nil {
+		return err
+	}
+	a.remarkf("you have trusted the hooks of this file before the change. For turns of Belay itself, run %#q again", place.Trust)
 	return nil
 }
 

@@ -447,7 +447,8 @@ func (a *app) ending(end *ended) string {
 	if end.By != "" {
 		line += " by " + oneLine(end.By)
 	}
-	if end.Why != "" && end.Reason != belay.EndBudget && end.Reason != belay.EndError {
+	shown := end.Reason == belay.EndBudget || end.Reason == belay.EndError && !end.remote // the error of a turn that ran here is returned
+	if end.Why != "" && !shown {
 		line += ": " + oneLine(end.Why)
 	}
 	return line

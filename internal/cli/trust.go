@@ -188,7 +188,7 @@ func (a *app) giveTrust(ctx context.Context, s *config.Loaded, loaded *space.Spa
 	}
 	changes := loaded.Changes(record)
 	if record == nil && len(changes) == 0 {
-		return fmt.Errorf("there is nothing to trust in %s: it has no hooks, agents or servers", assembly.ShownPath(s, loaded.Dir))
+		return fmt.Errorf("there is nothing to trust in %s: it has no hooks, agents or servers", assembly.TrustedName(s, loaded))
 	}
 	if record != nil {
 		if lost := slices.DeleteFunc(slices.Clone(record.Grants), func(name string) bool { return slices.Contains(grants, name) }); len(lost) > 0 {
@@ -196,7 +196,7 @@ func (a *app) giveTrust(ctx context.Context, s *config.Loaded, loaded *space.Spa
 		}
 	}
 	if record != nil && len(changes) == 0 && loaded.Hash == record.Hash && slices.Equal(record.Grants, slices.Compact(slices.Sorted(slices.Values(grants)))) {
-		fmt.Fprintf(a.out, "%s is trusted already%s: nothing has changed since %s\n", assembly.ShownPath(s, loaded.Dir), withGrants(record.Grants), record.At.Local().Format(time.DateTime))
+		fmt.Fprintf(a.out, "%s is trusted already%s: nothing has changed since %s\n", assembly.TrustedName(s, loaded), withGrants(record.Grants), record.At.Local().Format(time.DateTime))
 		return nil
 	}
 	a.tellPrograms(s, loaded)
@@ -213,7 +213,7 @@ func (a *app) giveTrust(ctx context.Context, s *config.Loaded, loaded *space.Spa
 		if !a.inTerminal {
 			return usage("input is not a terminal: look at the changes with --diff, then add --yes")
 		}
-		fmt.Fprintf(a.err, "trust these files of %s%s? [y/N] ", assembly.ShownPath(s, loaded.Dir), withGrants(grants))
+		fmt.Fprintf(a.err, "trust these files of %s%s? [y/N] ", assembly.TrustedName(s, loaded), withGrants(grants))
 		line, err := a.readLine(ctx)
 		if err != nil {
 			return err
@@ -225,7 +225,7 @@ func (a *app) giveTrust(ctx context.Context, s *config.Loaded, loaded *space.Spa
 	if _, err := trust.Add(loaded, who(), grants...); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.out, "%s is now trusted%s, until one of its files changes\n", assembly.ShownPath(s, loaded.Dir), withGrants(grants))
+	fmt.Fprintf(a.out, "%s is now trusted%s, until one of its files changes\n", assembly.TrustedName(s, loaded), withGrants(grants))
 	return nil
 }
 

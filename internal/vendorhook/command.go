@@ -3,6 +3,7 @@ package vendorhook
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -34,6 +35,22 @@ func (r *reader) argv(e *entry) ([]string, bool) {
 		r.refusef(e.line, "shell: there is no shell %q, so this hook does not run: write bash or powershell", e.shell)
 		return nil, false
 	}
+}
+
+// callsBelay reports whether a hook is the one that "belay hook install" writes. In a turn of
+// Belay it would ask the same hooks and the same floor a second time, from inside the sandbox.
+func (r *reader) callsBelay(e *entry) bool {
+	line := strings.TrimSuffix(strings.TrimSpace(e.command), " || exit 2")
+	program, ok := strings.CutSuffix(line, " hook --agent "+string(r.Vendor))
+	if len(e.args) > 0 || !ok {
+		return false
+	}
+	if n := len(program); n > 1 && program[0] == '\'' && program[n-1] == '\'' {
+		program = program[1 : n-1]
+	} else if strings.Contains(program, " ") {
+		return false
+	}
+	return filepath.Base(program) == "belay" && !strings.ContainsAny(program, "'\"`$;&|<>()\n")
 }
 
 // filled replaces the variables in an argument of a command that runs without a shell.

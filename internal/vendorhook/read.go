@@ -79,8 +79,9 @@ type Reading struct {
 	Hooks []*declare.Declaration
 	Notes []Note
 	// Declared is how many hooks the files have. Used of them run, Refused do not, and Off are
-	// switched off by the file itself. Each refused hook has a note.
-	Declared, Used, Refused, Off int
+	// switched off by the file itself. Each refused hook has a note. Own call Belay as a hook of
+	// this vendor, and do not run.
+	Declared, Used, Refused, Off, Own int
 }
 
 // reader reads the hook files of one directory.
@@ -278,6 +279,9 @@ func (r *reader) hook(event dialect.Event, m *matcher, v frontmatter.Value) {
 		return
 	case e.condition != "" && !isTool(event.Kind):
 		r.refusef(e.line, "if works only at events of tools, so %s never runs this hook, and neither does Belay", r.Vendor.Title())
+		return
+	case r.callsBelay(e):
+		r.out.Own++
 		return
 	}
 	switch {

@@ -1,6 +1,7 @@
 package vendorhook_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -139,5 +140,34 @@ func TestAFileThatIsNotJSON(t *testing.T) {
 	_, err := vendorhook.Read(profile(dialect.Codex), &vendorhook.Options{Project: "/p"}, vendorhook.File{Path: "hooks.json", Text: []byte("{\n// no\n}")})
 	if err == nil || !strings.Contains(err.Error(), "hooks.json:2: this file of Codex is not valid JSON") {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// SPEC B-02
+func TestTheInstalledHookIsNotRunByBelay(t *testing.T) {
+	t.Parallel()
+	for command, own := range map[string]int{
+		"belay hook --agent claude-code":                       1,
+		"belay hook --agent claude-code || exit 2":             1,
+		"'/opt/my tools/belay' hook --agent claude-code":       1,
+		"/opt/belay hook --agent claude-code || exit 2":        1,
+		"guard && belay hook --agent claude-code":              0,
+		"./guard;/opt/belay hook --agent claude-code":          0,
+		"$(./guard)/belay hook --agent claude-code || exit 2":  0,
+		"'./guard';'/belay' hook --agent claude-code":          0,
+		"./belayer hook --agent claude-code":                   0,
+		"belay hook --agent codex":                             0,
+		"belay hook --agent claude-code || ./guard":            0,
+		"belay hook --agent claude-code; ./guard || exit 2":    0,
+		"belay hook --agent claude-code || exit 2 || ./guard ": 0,
+	} {
+		text, err := json.Marshal(map[string]any{"hooks": map[string]any{"PreToolUse": []any{map[string]any{"hooks": []any{map[string]any{"type": "command", "command": command}}}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := vendorhook.Read(profile(dialect.ClaudeCode), &vendorhook.Options{Project: t.TempDir()}, vendorhook.File{Path: "settings.json", Text: text})
+		if err != nil || r.Own != own || len(r.Hooks) != 1-own || r.Declared != 1 {
+			t.Errorf("%s: %d own, %d run, %d declared, %v", command, r.Own, len(r.Hooks), r.Declared, err)
+		}
 	}
 }

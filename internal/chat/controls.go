@@ -34,6 +34,9 @@ type Controls struct {
 	// was only passed.
 	Mode              func(session string) string
 	SetMode, PassMode func(session, mode string) error
+	// Recall looks in the store for a turn that is still open, so that Mode returns the mode with
+	// which the turn would continue.
+	Recall func(ctx context.Context, session string) error
 	// Window returns how many tokens a request to a model may have; 0 if unknown.
 	Window func(model string) int
 	// Messages lists the messages of the user to which a session can go back, the last first.

@@ -48,6 +48,7 @@ func (a *app) chatControls(at *chatPlace) chat.Controls {
 		Mode:      func(session string) string { return w.Floor.ModeOf(session).Name },
 		SetMode:   w.Floor.SetMode,
 		PassMode:  w.Floor.PassMode,
+		Recall:    w.Floor.Recall,
 		Window:    windows(w.Settings),
 		Files:     func(ctx context.Context) ([]string, error) { return projectFiles(ctx, w.Settings.Project) },
 		AddDir:    func(dir string) (string, error) { return addDir(w, dir) },

@@ -47,6 +47,8 @@ type Controls struct {
 	Rewind     func(ctx context.Context, session, at string, keepFiles bool) (Session, string, error)
 	// Attach returns the images that a message names, and what to say about them.
 	Attach func(text string) (parts []belay.Part, said []string)
+	// TooLarge says why a model does not get an image, or returns "".
+	TooLarge func(model string, image *belay.Media) string
 	// Clipboard returns the image in the clipboard.
 	Clipboard func(ctx context.Context) (belay.Part, error)
 	// Files lists the files of the project, for completion.

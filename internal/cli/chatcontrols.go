@@ -55,6 +55,9 @@ func (a *app) chatControls(at *chatPlace) chat.Controls {
 		Jobs:      func(session string) []chat.Job { return jobsOf(w.Background.List(session)) },
 		JobOutput: w.Background.Output,
 		StopJob:   w.Background.Stop,
+		TooLarge: func(model string, image *belay.Media) string {
+			return assembly.ImageTooLarge(w.Settings, model, image)
+		},
 		Clipboard: newClipboard(w.Settings.Environment).image,
 		Attach:    func(text string) ([]belay.Part, []string) { return attachments(w.Settings.Project, text) },
 	}

@@ -21,6 +21,8 @@ type sessionModes struct {
 	of map[string]sessionMode
 	// looked are the turns whose plan was searched in the store.
 	looked map[string]bool
+	// open are the modes of the open turns that this process has not begun: see [Floor.Recall].
+	open map[string]permit.Mode
 }
 
 type sessionMode struct {
@@ -32,7 +34,8 @@ type sessionMode struct {
 
 // SetMode changes the mode of a session and of its subagents, from the next call on. That also
 // applies to a running turn. With an empty name the session follows the settings again. The
-// mode is kept in this process only, but each turn stores the mode that it began with.
+// mode is kept in this process only, but each turn stores the mode that it began with: another
+// process that continues the turn uses that one.
 func (f *Floor) SetMode(session, name string) error {
 	return f.changeMode(session, name, true)
 }
@@ -131,19 +134,59 @@ func (f *Floor) limited(mode permit.Mode) permit.Mode {
 
 // openPolicy returns the stored policy of the open turn of a session.
 func (f *Floor) openPolicy(ctx context.Context, session string) (policy.Settings, error) {
+	turn, err := f.openTurn(ctx, session)
+	if turn == nil {
+		return nil, err
+	}
+	return turn.Policy, nil
+}
+
+// openTurn returns the stored open turn of a session, or nil.
+func (f *Floor) openTurn(ctx context.Context, session string) (*belay.TurnState, error) {
 	lists, ok := f.store.(belay.ListStore)
 	if !ok {
 		return nil, nil
 	}
 	for info, err := range lists.Sessions(ctx, belay.SessionFilter{ID: session}) {
 		if err != nil {
-			return nil, fmt.Errorf("find the mode from before plan mode: %w", err)
+			return nil, fmt.Errorf("find the mode of the open turn: %w", err)
 		}
 		if info.State.Turn != nil {
-			return info.State.Turn.Policy, nil
+			return info.State.Turn, nil
 		}
 	}
 	return nil, nil
+}
+
+// Recall looks in the store for an open turn of a session, which perhaps another process began.
+// [Floor.ModeOf] then returns the mode with which the turn would continue, until a new turn
+// begins or Recall finds no open turn.
+func (f *Floor) Recall(ctx context.Context, session string) error {
+	session = topSession(session)
+	turn, err := f.openTurn(ctx, session)
+	if err != nil {
+		return err
+	}
+	var mode permit.Mode
+	if turn != nil {
+		mode = modeOfTurn(f.settings, turn.Policy)
+		if mode == permit.Plan && f.settings.From("mode").Kind != "flag" {
+			if next, err := storedMode(approvedPlan(ctx, f.store, session, turn.ID)); err == nil {
+				mode = f.limited(next)
+			}
+		}
+	}
+	f.modes.mu.Lock()
+	defer f.modes.mu.Unlock()
+	if turn == nil {
+		delete(f.modes.open, session)
+		return nil
+	}
+	if f.modes.open == nil {
+		f.modes.open = make(map[string]permit.Mode)
+	}
+	f.modes.open[session] = mode
+	return nil
 }
 
 // planning returns the extension for plan mode. It returns nothing if the settings leave its
@@ -187,11 +230,17 @@ func approvedPlan(ctx context.Context, store belay.Store, session, wanted string
 	return mode
 }
 
-// ModeOf returns the mode of a session: the mode that a person chose, or else that of the
-// settings.
+// ModeOf returns the mode of a session: the mode that a person chose, or else that of the open
+// turn that [Floor.Recall] found, or else that of the settings.
 func (f *Floor) ModeOf(session string) permit.Mode {
 	if mode, chosen := f.chosenMode(session); chosen {
 		return mode.now
+	}
+	f.modes.mu.Lock()
+	mode, open := f.modes.open[topSession(session)]
+	f.modes.mu.Unlock()
+	if open {
+		return mode
 	}
 	return modeOfTurn(f.settings, nil)
 }
@@ -258,6 +307,9 @@ const mostLooked = 1_000
 // like that of a flag: other settings do not change it when the turn is resumed.
 func (f *Floor) modeToRemember(session string, s *config.Loaded) (name, from, before string) {
 	if f != nil {
+		f.modes.mu.Lock()
+		delete(f.modes.open, session) // a new turn begins; a subagent's session is not in it
+		f.modes.mu.Unlock()
 		if mode, known := f.chosenMode(session); known {
 			return mode.now.Name, "flag", mode.chosen.Name
 		}

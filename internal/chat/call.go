@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -240,8 +241,15 @@ func (m *model) wholeResult() {
 	}
 	c := m.cut
 	m.say(kindLine, m.resultLines(c, math.MaxInt, math.MaxInt)...)
+	if c.result.Spilled != "" {
+		m.append(kindLine, each(m.look.dim, indented("the whole result is in "+visible.All(c.result.Spilled), "  ∙ ", m.width-1))...)
+	}
 	m.cut = nil
 }
+
+// leftOut matches the line that stands for the middle of a long result, of which the model got only
+// the beginning and the end.
+var leftOut = regexp.MustCompile(`(?m)^\[\.{3} .* left out.*\.{3}\]$`)
 
 // resultLines returns a finished call and at most so many lines of its result, or of its diff.
 func (m *model) resultLines(c *call, most, mostOfDiff int) []string {
@@ -266,10 +274,11 @@ func (m *model) resultLines(c *call, most, mostOfDiff int) []string {
 	return append(lines, m.excerpt(c, shown, most)...)
 }
 
-// rest says how many lines of a result are not shown. ctrl+o shows them.
-func (m *model) rest(c *call, n int) string {
+// rest says how many lines of a result are not shown. ctrl+o shows exactly these. of says what they
+// are lines of, if they are not all that there is.
+func (m *model) rest(c *call, n int, of string) string {
 	m.cut = c
-	return m.look.dim.Render(cutTo(fmt.Sprintf("  │ … %s more · ctrl+o", many(n, "line")), m.width-2))
+	return m.look.dim.Render(cutTo(fmt.Sprintf("  │ … %s more · ctrl+o%s", many(n, "line"), of), m.width-2))
 }
 
 // excerpt returns the first lines of the text of a result, and how many lines follow.
@@ -279,7 +288,11 @@ func (m *model) excerpt(c *call, text []string, most int) []string {
 	for i, line := range text {
 		line = line[min(margin, len(line)):]
 		if i == most && len(text)-i > 1 {
-			lines = append(lines, m.rest(c, len(text)-i))
+			of := ""
+			if leftOut.MatchString(c.result.Text) {
+				of = " · its middle is left out"
+			}
+			lines = append(lines, m.rest(c, len(text)-i, of))
 			break
 		}
 		lines = append(lines, m.look.dim.Render("  │ "+cutTo(line, m.width-6)))
@@ -319,7 +332,7 @@ func (m *model) diff(c *call, text string, most int) []string {
 	}
 	for i, line := range all {
 		if i == most && len(all)-i > 1 {
-			lines = append(lines, m.rest(c, len(all)-i))
+			lines = append(lines, m.rest(c, len(all)-i, ""))
 			break
 		}
 		style := m.look.dim

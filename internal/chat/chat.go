@@ -196,7 +196,7 @@ func (c *Chat) Run(ctx context.Context, s Session) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	o := open(ctx, s, c.opts.Store)
+	o := c.open(ctx, s)
 	history, err := readHistory(c.opts.History)
 	if err != nil {
 		o.trouble = append(o.trouble, err.Error())

@@ -34,6 +34,9 @@ type Controls struct {
 	// was only passed.
 	Mode              func(session string) string
 	SetMode, PassMode func(session, mode string) error
+	// Recall looks in the store for a turn that is still open, so that Mode returns the mode with
+	// which the turn would continue.
+	Recall func(ctx context.Context, session string) error
 	// Window returns how many tokens a request to a model may have; 0 if unknown.
 	Window func(model string) int
 	// Messages lists the messages of the user to which a session can go back, the last first.
@@ -44,6 +47,8 @@ type Controls struct {
 	Rewind     func(ctx context.Context, session, at string, keepFiles bool) (Session, string, error)
 	// Attach returns the images that a message names, and what to say about them.
 	Attach func(text string) (parts []belay.Part, said []string)
+	// TooLarge says why a model does not get an image, or returns "".
+	TooLarge func(model string, image *belay.Media) string
 	// Clipboard returns the image in the clipboard.
 	Clipboard func(ctx context.Context) (belay.Part, error)
 	// Files lists the files of the project, for completion.

@@ -58,6 +58,17 @@ func (m *model) pasted(msg pastedMsg) {
 	}
 	m.images = append(m.images, pastedImage{word, msg.part})
 	m.editor.insert(word + " ")
+	m.checkImage(strings.Trim(word, "[]"), media)
+}
+
+// checkImage warns about an image that is too large for the current model.
+func (m *model) checkImage(name string, media *belay.Media) {
+	if m.controls.TooLarge == nil || media == nil {
+		return
+	}
+	if why := m.controls.TooLarge(m.answers, media); why != "" {
+		m.note(m.look.warn.Render("∙"), name+" is too large: "+why+". The model gets only a note about it: use a smaller image")
+	}
 }
 
 // attached returns the images that a message names: by their words, or by their paths.
@@ -74,6 +85,11 @@ func (m *model) attached(text string) []belay.Part {
 	named, said := m.controls.Attach(text)
 	for _, line := range said {
 		m.note(m.look.dim.Render("∙"), line)
+	}
+	for i := range named {
+		if media := named[i].Media; media != nil {
+			m.checkImage(media.Name, media)
+		}
 	}
 	return append(parts, named...)
 }

@@ -79,3 +79,34 @@ func TestPasteImageTakesTime(t *testing.T) {
 	none.keys("ctrl+v")
 	shows(t, "the scrollback", strings.Join(none.printed, "\n"), "ctrl+v does not work here")
 }
+
+// An image that the model would not get is named at once, with its size. It is sent nevertheless,
+// because another model may get it.
+//
+// SPEC U-02
+func TestLargeImages(t *testing.T) {
+	t.Parallel()
+	large := belay.Image("image/png", []byte(strings.Repeat("x", 4000)))
+	large.Media.Name = "large.png"
+	b := newBench(t, &Options{Model: "small/one", Controls: Controls{
+		Clipboard: func(context.Context) (belay.Part, error) { return large, nil },
+		Attach:    func(string) ([]belay.Part, []string) { return []belay.Part{large}, []string{"attached large.png"} },
+		TooLarge: func(model string, image *belay.Media) string {
+			if model != "small/one" || len(image.Data) != 4000 {
+				return ""
+			}
+			return "it has 4 KB, and small accepts 3 KB"
+		},
+	}})
+	b.keys("ctrl+v")
+	said := strings.Join(b.printed, " ")
+	shows(t, "the scrollback", said, "∙ image 1: png, 4 KB is too large: it has 4 KB, and small", "accepts 3 KB")
+	shows(t, "the view", b.view(), "› [image 1: png, 4 KB]")
+	b.keys("ctrl+u", "see large.png", "enter")
+	shows(t, "the scrollback", strings.Join(b.printed, " "), "› see large.png", "∙ attached large.png", "∙ large.png is too large")
+	b.send(overMsg{})
+	b.m.answers = "large/one"
+	before := len(b.printed)
+	b.keys("ctrl+v")
+	hides(t, "the scrollback", strings.Join(b.printed[before:], " "), "too large")
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/visible"
@@ -49,6 +50,25 @@ func open(ctx context.Context, session Session, store Records) *opening {
 		o.unended = "the last turn may be incomplete: /resume tries to continue it"
 	}
 	return o
+}
+
+// open reads the state of a session, and the mode of its open turn.
+func (c *Chat) open(ctx context.Context, s Session) *opening {
+	o := open(ctx, s, c.opts.Store)
+	if err := c.recall(ctx, s); err != nil {
+		o.trouble = append(o.trouble, "cannot read the mode of the session: "+err.Error())
+	}
+	return o
+}
+
+// recall finds the mode of the open turn of a session.
+func (c *Chat) recall(ctx context.Context, s Session) error {
+	if c.opts.Controls.Recall == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	return c.opts.Controls.Recall(ctx, s.ID())
 }
 
 // lookUp finds the session in the store.

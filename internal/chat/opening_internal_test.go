@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -170,4 +171,25 @@ func TestOpeningGuessesFromTheTranscript(t *testing.T) {
 			t.Errorf("%s: %t", test.rule, got)
 		}
 	}
+}
+
+// The footer shows the mode of a turn that another process began, and looks again when an activity
+// has ended.
+//
+// SPEC U-02
+func TestFooterShowsTheModeOfAnOpenTurn(t *testing.T) {
+	t.Parallel()
+	var looked atomic.Int32
+	s := play(t, []scripted.Step{{Text: "Done."}}, nil, &Options{Controls: Controls{
+		Mode: func(string) string { return []string{"none", "plan", "standard"}[min(looked.Load(), 2)] },
+		Recall: func(_ context.Context, session string) error {
+			if looked.Add(1) == 1 && session == "main" {
+				return nil
+			}
+			return errors.New("the store is gone")
+		},
+	}})
+	s.sees("plan · main")
+	s.say("go")
+	s.sees("the mode below may be wrong: the store is gone", "standard · main")
 }

@@ -67,7 +67,7 @@ func play(t *testing.T, steps []scripted.Step, opts *belay.Options, chatOpts *Op
 func (s *stage) start(ctx context.Context) {
 	s.t.Helper()
 	session := s.agent.Session("main")
-	s.runner = newRunner(ctx, s.chat, session, open(ctx, session, s.chat.opts.Store))
+	s.runner = newRunner(ctx, s.chat, session, s.chat.open(ctx, session))
 	s.runner.model.look.profile, s.runner.model.md.profile = colorprofile.NoTTY, colorprofile.NoTTY
 	s.ended = false
 	s.tm = teatest.NewTestModel(s.t, s.runner.model, teatest.WithInitialTermSize(80, 24), teatest.WithProgramOptions(

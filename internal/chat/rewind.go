@@ -50,7 +50,7 @@ func (r *runner) rewind(_ int, at string, keepFiles bool) {
 			r.tell(openedMsg{err: err})
 			return
 		}
-		o := open(r.ctx, next, r.chat.opts.Store)
+		o := r.chat.open(r.ctx, next)
 		r.session = next
 		r.tell(openedMsg{opening: o, typed: text})
 	})

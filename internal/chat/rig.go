@@ -14,7 +14,7 @@ type Rig struct{ m *model }
 
 // NewRig opens a session as [Chat.Run] does, on a screen of this size.
 func NewRig(ctx context.Context, c *Chat, s Session, width, height int) *Rig {
-	r := &Rig{newRunner(ctx, c, s, open(ctx, s, c.opts.Store)).model}
+	r := &Rig{newRunner(ctx, c, s, c.open(ctx, s)).model}
 	r.m.drawn, r.m.printer = true, func([]string) tea.Cmd { return nil }
 	r.update(tea.WindowSizeMsg{Width: width, Height: height})
 	return r

@@ -126,6 +126,9 @@ func (r *runner) start(n int, do func(ctx context.Context) (said string, err err
 	r.turns.Go(func() {
 		defer cancel(nil)
 		said, err := do(ctx)
+		if failed := r.chat.recall(r.ctx, r.session); failed != nil {
+			r.note("the mode below may be wrong: " + failed.Error())
+		}
 		r.tell(overMsg{err: err, usage: r.session.Usage(), said: said, open: r.left.Swap(false)})
 	})
 }
@@ -142,7 +145,7 @@ func (r *runner) open(_ int, id string) {
 			r.tell(openedMsg{err: err})
 			return
 		}
-		o := open(r.ctx, next, r.chat.opts.Store)
+		o := r.chat.open(r.ctx, next)
 		r.session = next
 		r.tell(openedMsg{opening: o})
 	})

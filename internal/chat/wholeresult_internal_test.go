@@ -30,6 +30,25 @@ func TestWholeResult(t *testing.T) {
 	}
 }
 
+// The number of lines that follow is that of what ctrl+o shows. If the model got only a part of the
+// result, the line says so, and ctrl+o names the file with the whole result.
+//
+// SPEC U-03
+func TestResultThatTheModelGotInPart(t *testing.T) {
+	t.Parallel()
+	for _, left := range []string{"[... 90000 of 91000 characters left out; the full text is in /spill/1.txt ...]", "[... 3 MB left out here ...]"} {
+		b := begun(t)
+		b.answers(b.calls("1", "shell", `{"command":"seq 9999"}`), belay.Result{Text: "1\n2\n3\n\n" + left + "\n\n9998\n9999\n", Spilled: "/spill/1.txt"})
+		shows(t, "the scrollback", strings.Join(b.printed, "\n"), "  │ 3", "… 5 lines more · ctrl+o · its middle is left out")
+		before := len(b.printed)
+		b.keys("ctrl+o")
+		shows(t, "the scrollback", strings.Join(b.printed[before:], "\n"), "  │ 3\n  │ \n  │ [... ", "left out", "│ 9999\n", "  ∙ the whole result is in /spill/1.txt")
+		if n := strings.Count(strings.Join(b.printed[before:], "\n"), "│"); n != 3+5 {
+			t.Errorf("ctrl+o prints %d lines, want the 3 that were shown and the 5 that were announced", n)
+		}
+	}
+}
+
 // Two quick escapes arrive as one key, and close what one escape closes.
 func TestQuickEscapes(t *testing.T) {
 	t.Parallel()

@@ -48,12 +48,16 @@ func (a *app) chatControls(at *chatPlace) chat.Controls {
 		Mode:      func(session string) string { return w.Floor.ModeOf(session).Name },
 		SetMode:   w.Floor.SetMode,
 		PassMode:  w.Floor.PassMode,
+		Recall:    w.Floor.Recall,
 		Window:    windows(w.Settings),
 		Files:     func(ctx context.Context) ([]string, error) { return projectFiles(ctx, w.Settings.Project) },
 		AddDir:    func(dir string) (string, error) { return addDir(w, dir) },
 		Jobs:      func(session string) []chat.Job { return jobsOf(w.Background.List(session)) },
 		JobOutput: w.Background.Output,
 		StopJob:   w.Background.Stop,
+		TooLarge: func(model string, image *belay.Media) string {
+			return assembly.ImageTooLarge(w.Settings, model, image)
+		},
 		Clipboard: newClipboard(w.Settings.Environment).image,
 		Attach:    func(text string) ([]belay.Part, []string) { return attachments(w.Settings.Project, text) },
 	}

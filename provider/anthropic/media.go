@@ -14,12 +14,14 @@ import (
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
-// The service's limits for an image: bytes in base64, and pixels per side. The service
-// rejects a request with a larger image. Every later request of the session contains the
-// image too.
+// The service's limits for an image. It rejects a request with a larger image, and every later
+// request of the session contains the image too. So the model gets a text about such an image
+// instead.
 const (
-	mostEncoded = 5 << 20
-	mostPixels  = 8000
+	// MaxImageBytes is how many bytes fit into 5 MB of base64.
+	MaxImageBytes = 5 << 20 / 4 * 3
+	// MaxImagePixels is the largest width and height.
+	MaxImagePixels = 8000
 )
 
 // mediaOf returns an image or a file as a block. For a file that the service does not
@@ -44,7 +46,7 @@ func mediaOf(m *belay.Media) any {
 // imageOf returns an image as a block, or a text if the image is too large for the service.
 func imageOf(m *belay.Media, kind string) any {
 	size, _, _ := image.DecodeConfig(bytes.NewReader(m.Data)) // on an error the size is 0 x 0 and the service decides
-	if base64.StdEncoding.EncodedLen(len(m.Data)) > mostEncoded || max(size.Width, size.Height) > mostPixels {
+	if len(m.Data) > MaxImageBytes || max(size.Width, size.Height) > MaxImagePixels {
 		return newTextBlock(fmt.Sprintf("[An image that cannot be shown, since it is too large: name %q, type %q, %d bytes, %d x %d pixels]", m.Name, kind, len(m.Data), size.Width, size.Height))
 	}
 	return mediaBlock{Type: "image", Source: mediaSource{Type: "base64", MediaType: kind, Data: base64.StdEncoding.EncodeToString(m.Data)}}

@@ -46,6 +46,9 @@ type Declaration struct {
 	// Detached means that the phase does not wait for the command, and that its answer does
 	// not count. It needs a Protocol. Unlike [hook.FireAndRecord], a gate can have it.
 	Detached bool
+	// Replaced means that another declaration has the same hook and runs in its place. The
+	// hook is then also disabled.
+	Replaced bool
 	// Tests are the tests of the hook. Nothing but `belay hooks test` runs them.
 	Tests []Test
 	// Options are the order and the limits, see [hook.Subscription]. The set fills in

@@ -263,7 +263,7 @@ func (s *Space) coverNamed(d *declare.Declaration) {
 func (s *Space) Gates() []string {
 	var gates []string
 	for _, d := range s.Hooks {
-		if isGate(d) && !d.Options.Disabled && !d.Options.Shadow {
+		if isGate(d) && (!d.Options.Disabled || d.Replaced) && !d.Options.Shadow {
 			gates = append(gates, d.Phase+" "+label(d, s.Prefix()))
 		}
 	}

@@ -59,7 +59,7 @@ func (p *Places) replaces(s *config.Loaded, place *HookPlace) {
 			if len(from) == 0 || slices.ContainsFunc(from, func(f declare.Dialect) bool { return !p.hasSpoken(&f, d, place.Private) }) {
 				continue
 			}
-			d.Options.Disabled = true
+			d.Options.Disabled, d.Replaced = true, true
 			place.replaced += vendorhook.Handlers(d)
 			if first {
 				p.Remarks = append(p.Remarks, fmt.Sprintf("%s:%d: this hook does not run, because Belay's own files have it, too", ShownPath(s, d.File), d.Line))

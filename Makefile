@@ -111,6 +111,11 @@ browser: languages
 	@scripts/ensure-debian 'npm --version' npm
 	@cd serve/console/testdata && npm ls --silent >/dev/null 2>&1 || npm ci --silent --no-audit --no-fund
 
+# The manual pages are rendered, as users see them.
+.PHONY: manual
+manual:
+	@[ "$$(uname)" != Linux ] || scripts/ensure-debian 'man --version' man-db
+
 # Commands are confined by what the machine has; the tests want to see both ways. Elsewhere there is no sandbox to test.
 .PHONY: confinement
 confinement:
@@ -141,7 +146,7 @@ PROCESSES := ./cmd/belay ./engine/internal/fleet ./internal/crashtest ./internal
 RACE := -race -gcflags='modernc.org/...=-race=false'
 
 .PHONY: race
-race: compiler screen browser confinement database languages clients ## all tests under the race detector, but for those that start many processes
+race: compiler screen browser manual confinement database languages clients ## all tests under the race detector, but for those that start many processes
 	@CGO_ENABLED=1 go test $(RACE) -vet=off -timeout 20m $$(go list ./... | grep -vxF "$$(go list $(PROCESSES))")
 
 .PHONY: processes

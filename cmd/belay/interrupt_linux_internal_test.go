@@ -51,7 +51,7 @@ func TestSecondInterruptForces(t *testing.T) {
 	}
 	_, errs, _ := belay(t, dir, "sessions")
 	if !strings.Contains(errs, "recovered from a process that ended unexpectedly: 1 session released") {
-		t.Errorf("nothing is told of what was left behind: %s", errs)
+		t.Errorf("no message says that the session was recovered: %s", errs)
 	}
 	// It is random whether the end of the turn was stored.
 	if state := stateOf(t, dir); state != "interrupted" && state != "aborted" {

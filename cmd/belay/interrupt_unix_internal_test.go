@@ -105,7 +105,7 @@ func TestKilledTurnGoesOn(t *testing.T) {
 			t.Errorf("exit code %d, %q", code, out)
 		}
 		if !strings.Contains(errs, "session first: the previous turn was interrupted after 1 step; Belay now ends it as aborted") {
-			t.Errorf("nothing is told of the turn before:\n%s", errs)
+			t.Errorf("no message mentions the turn before:\n%s", errs)
 		}
 	})
 	t.Run("resume goes on with it", func(t *testing.T) {

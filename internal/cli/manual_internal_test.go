@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"maps"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -57,6 +58,9 @@ func TestManual(t *testing.T) {
 		t.Errorf("the man page of belay run lacks flags:\n%s", page)
 	}
 	man, err := exec.LookPath("man")
+	if err != nil && runtime.GOOS == "linux" {
+		t.Fatalf("run make manual: %v", err)
+	}
 	if err != nil {
 		t.Skip("no man on this machine: the pages are not rendered")
 	}

@@ -223,7 +223,7 @@ func removeSetup(setup guard.Setup, file string) error {
 }
 
 // program returns this program and what the install script put beside it. A program below /usr belongs to a package. A program
-// without the manual page of the install script belongs to whoever built or copied it.
+// that has no manual page of the install script beside it belongs to the person who built or copied it.
 func program() []remnant {
 	self, err := os.Executable()
 	if err != nil || filepath.Base(self) != "belay" || filepath.Base(filepath.Dir(self)) != "bin" {

@@ -176,7 +176,7 @@ var forbidden = map[string]string{
 	"log":                         "use log/slog, with the stable keys phase, subscription, session and turn",
 	"io/ioutil":                   "deprecated: use io and os",
 	"math/rand":                   "use math/rand/v2, or crypto/rand for what must not be guessed",
-	"html/template":               "whoever executes a template keeps all exported methods of all types in the program, which makes it megabytes larger: use templ or fmt",
+	"html/template":               "a program that executes a template keeps all exported methods of all types, which makes it megabytes larger: use templ or fmt",
 	"text/template":               "see html/template: use strings.NewReplacer or fmt",
 	"github.com/pkg/errors":       `use errors and fmt.Errorf with %w`,
 	"github.com/stretchr/testify": "use plain testing and go-cmp: a failure message states the rule",

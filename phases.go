@@ -1,6 +1,8 @@
 package belay
 
 import (
+	"slices"
+
 	"github.com/belay-run/belay/hook"
 )
 
@@ -295,13 +297,15 @@ var SessionEnd = define(hook.Definition[SessionClosed, Note]{
 })
 
 // Phases returns every phase, in the order of docs/hooks.md.
-func Phases() []hook.AnyPhase {
-	return []hook.AnyPhase{
-		SessionStart, UserPromptSubmit, TurnPrePolicy, TurnPrePromptContext, TurnPostPreflightPromptContext,
-		TurnPreToolMaterialization, TurnPrePromptCompile, TurnPostPromptCompile, ModelPre, ModelPost,
-		ToolPre, ApprovalRequest, ApprovalDecided, ToolPost, ToolDenied, SubagentStart, SubagentStop,
-		TurnStop, TurnPreCompaction, TurnPostCompaction, TurnPostTurn, Error, SessionEnd,
-	}
+func Phases() []hook.AnyPhase { return slices.Clone(allPhases) }
+
+// allPhases is a variable, so that the compiler does not put its value into the callers of
+// Phases: each would generate the methods of every phase again.
+var allPhases = []hook.AnyPhase{
+	SessionStart, UserPromptSubmit, TurnPrePolicy, TurnPrePromptContext, TurnPostPreflightPromptContext,
+	TurnPreToolMaterialization, TurnPrePromptCompile, TurnPostPromptCompile, ModelPre, ModelPost,
+	ToolPre, ApprovalRequest, ApprovalDecided, ToolPost, ToolDenied, SubagentStart, SubagentStop,
+	TurnStop, TurnPreCompaction, TurnPostCompaction, TurnPostTurn, Error, SessionEnd,
 }
 
 // noting has the capabilities of all observe phases. besides has the capabilities that

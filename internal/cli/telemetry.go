@@ -55,14 +55,9 @@ func (a *app) newObserved(scraped bool) (*observed, error) {
 	if err != nil {
 		return nil, err
 	}
-	opts := &telemetry.Options{Content: settings.Telemetry.Content, URL: settings.Serve.URL}
-	if providers.Tracer != nil {
-		opts.TracerProvider = providers.Tracer
-	}
-	if providers.Meter != nil {
-		opts.MeterProvider = providers.Meter
-	}
-	extension, err := telemetry.New(opts)
+	extension, err := telemetry.New(&telemetry.Options{
+		TracerProvider: providers.Tracer, MeterProvider: providers.Meter, Content: settings.Telemetry.Content, URL: settings.Serve.URL,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -86,9 +81,6 @@ func (o *observed) logger(given *slog.Logger) *slog.Logger {
 	next := slog.DiscardHandler
 	if given != nil {
 		next = given.Handler()
-	}
-	if o.providers.Logger == nil {
-		return slog.New(telemetry.LogHandler(next, nil))
 	}
 	return slog.New(telemetry.LogHandler(next, o.providers.Logger))
 }

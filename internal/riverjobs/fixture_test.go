@@ -117,7 +117,7 @@ func reopen(t testing.TB, file string) *database {
 }
 
 // queue returns a queue on the database, with settings for tests.
-func (db *database) queue(opts *riverjobs.Options) (*jobs, error) {
+func (db *database) queue(opts *riverjobs.Options) (jobs, error) {
 	var o riverjobs.Options
 	if opts != nil {
 		o = *opts
@@ -135,7 +135,7 @@ func (db *database) queue(opts *riverjobs.Options) (*jobs, error) {
 }
 
 // newQueue returns a queue on the database. It fails the test on an error.
-func newQueue(t testing.TB, db *database, opts *riverjobs.Options) *jobs {
+func newQueue(t testing.TB, db *database, opts *riverjobs.Options) jobs {
 	t.Helper()
 	queue, err := db.queue(opts)
 	if err != nil {

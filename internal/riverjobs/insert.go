@@ -13,7 +13,7 @@ import (
 )
 
 // Enqueue stores jobs, and the run of the hook that scheduled them, in one transaction.
-func (q *Queue[TTx]) Enqueue(ctx context.Context, asked hook.Run, jobs []hook.Job) error {
+func (q *engine[TTx]) Enqueue(ctx context.Context, asked hook.Run, jobs []hook.Job) error {
 	err := q.backend.Write(ctx, func(ctx context.Context, tx TTx) error {
 		if err := q.backend.AppendRuns(ctx, tx, []hook.Run{asked}); err != nil {
 			return err
@@ -26,10 +26,8 @@ func (q *Queue[TTx]) Enqueue(ctx context.Context, asked hook.Run, jobs []hook.Jo
 	return nil
 }
 
-// Insert stores jobs in a transaction of the caller. It ignores a job if another job with
-// the same key waits, runs or has succeeded. If the queue is full, it returns
-// [hook.ErrQueueFull]. After an error the caller must roll back.
-func (q *Queue[TTx]) Insert(ctx context.Context, tx TTx, jobs []hook.Job) error {
+// Insert does what Queue says.
+func (q *engine[TTx]) Insert(ctx context.Context, tx TTx, jobs []hook.Job) error {
 	if len(jobs) == 0 {
 		return nil
 	}
@@ -76,7 +74,7 @@ const crowd = 512
 // room counts the waiting jobs for a caller that wants to add more. If several transactions
 // can write at the same time, room takes the lock and counts again. It takes no lock if so
 // much space is free that concurrent writers cannot fill it.
-func (q *Queue[TTx]) room(ctx context.Context, tx TTx, exec riverdriver.Executor, more int) (int, error) {
+func (q *engine[TTx]) room(ctx context.Context, tx TTx, exec riverdriver.Executor, more int) (int, error) {
 	waiting, err := q.waiting(ctx, exec)
 	backend, several := q.backend.(LockBackend[TTx])
 	if err != nil || !several || waiting+more+crowd <= q.opts.Capacity {
@@ -90,7 +88,7 @@ func (q *Queue[TTx]) room(ctx context.Context, tx TTx, exec riverdriver.Executor
 
 // waiting counts the waiting jobs, but stops at one more than the capacity. It reads only
 // an index, no rows.
-func (q *Queue[TTx]) waiting(ctx context.Context, exec riverdriver.Executor) (int, error) {
+func (q *engine[TTx]) waiting(ctx context.Context, exec riverdriver.Executor) (int, error) {
 	const from = "SELECT count(*) FROM (SELECT 1 FROM river_job WHERE queue = '" + queue + "' AND state IN (" + waitingStates + ") LIMIT "
 	var n int
 	if err := exec.QueryRow(ctx, from+strconv.Itoa(q.opts.Capacity+1)+") AS waiting").Scan(&n); err != nil {
@@ -101,7 +99,7 @@ func (q *Queue[TTx]) waiting(ctx context.Context, exec riverdriver.Executor) (in
 
 // Stats returns the capacity, the numbers of waiting and running jobs, and for how long the
 // oldest waiting job has been due. Do not call Stats inside a Write.
-func (q *Queue[TTx]) Stats(ctx context.Context) (hook.QueueStats, error) {
+func (q *engine[TTx]) Stats(ctx context.Context) (hook.QueueStats, error) {
 	const where = " FROM river_job WHERE queue = '" + queue + "' AND state "
 	stats := hook.QueueStats{Capacity: q.opts.Capacity}
 	exec := q.driver.GetExecutor()

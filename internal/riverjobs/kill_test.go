@@ -120,7 +120,7 @@ func dieAt(file string, at death) error {
 
 // dieRecovering recovers the job of another victim. The process is killed at the given
 // point.
-func dieRecovering(ctx context.Context, db *database, queue *jobs, at death) error {
+func dieRecovering(ctx context.Context, db *database, queue jobs, at death) error {
 	db.inside = func(context.Context, *sql.Tx) error {
 		if at == insideRecover {
 			kill()
@@ -306,7 +306,7 @@ func wantRecovered(t *testing.T, got riverjobs.Recovered, after []string) {
 }
 
 // awaitIdle waits until no job waits or runs.
-func awaitIdle(t *testing.T, queue *jobs) {
+func awaitIdle(t *testing.T, queue jobs) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

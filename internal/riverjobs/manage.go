@@ -20,8 +20,8 @@ var riverStates = map[hook.JobState]string{
 	hook.JobWaiting: waitingStates, hook.JobRunning: "'running'", hook.JobCompleted: "'completed'", hook.JobFailed: "'discarded'", hook.JobCancelled: "'cancelled'",
 }
 
-// Jobs returns the attempts that match, the newest first. Do not call it inside a Write.
-func (q *Queue[TTx]) Jobs(ctx context.Context, filter hook.JobFilter) ([]hook.StoredJob, error) {
+// Jobs does what Queue says.
+func (q *engine[TTx]) Jobs(ctx context.Context, filter hook.JobFilter) ([]hook.StoredJob, error) {
 	where := []string{"queue = '" + queue + "'"}
 	args := make(map[string]any)
 	if filter.ID != "" {
@@ -94,7 +94,7 @@ func storedJob(row *rivertype.JobRow) hook.StoredJob {
 }
 
 // lockedRow locks the row of an attempt in the transaction, and reads it.
-func (q *Queue[TTx]) lockedRow(ctx context.Context, exec riverdriver.Executor, id string) (*rivertype.JobRow, error) {
+func (q *engine[TTx]) lockedRow(ctx context.Context, exec riverdriver.Executor, id string) (*rivertype.JobRow, error) {
 	number, err := strconv.ParseInt(id, 10, 64)
 	if err != nil {
 		return nil, hook.ErrNotFound
@@ -109,9 +109,8 @@ func (q *Queue[TTx]) lockedRow(ctx context.Context, exec riverdriver.Executor, i
 	return row, err //nolint:wrapcheck // likewise
 }
 
-// RetryJob makes a waiting job due now, or makes a new attempt at a job that has ended without
-// success. insert stores the job of the new attempt.
-func (q *Queue[TTx]) RetryJob(ctx context.Context, id string, insert func(ctx context.Context, tx TTx, job hook.Job) error) (stored hook.StoredJob, err error) {
+// RetryJob does what Queue says.
+func (q *engine[TTx]) RetryJob(ctx context.Context, id string, insert func(ctx context.Context, tx TTx, job hook.Job) error) (stored hook.StoredJob, err error) {
 	err = q.backend.Write(ctx, func(ctx context.Context, tx TTx) error {
 		exec := q.driver.UnwrapExecutor(tx)
 		row, err := q.lockedRow(ctx, exec, id)
@@ -172,8 +171,8 @@ func again(ctx context.Context, exec riverdriver.Executor, row *rivertype.JobRow
 	return storedJob(made[0]), nil
 }
 
-// CancelJob ends a job that waits, and frees its key.
-func (q *Queue[TTx]) CancelJob(ctx context.Context, id string) (stored hook.StoredJob, err error) {
+// CancelJob does what Queue says.
+func (q *engine[TTx]) CancelJob(ctx context.Context, id string) (stored hook.StoredJob, err error) {
 	err = q.backend.Write(ctx, func(ctx context.Context, tx TTx) error {
 		exec := q.driver.UnwrapExecutor(tx)
 		row, err := q.lockedRow(ctx, exec, id)

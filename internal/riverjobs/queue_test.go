@@ -31,7 +31,7 @@ func testJob(name string) hook.Job {
 }
 
 // enqueue stores jobs and fails the test on an error.
-func enqueue(t *testing.T, queue *jobs, jobs ...hook.Job) {
+func enqueue(t *testing.T, queue jobs, jobs ...hook.Job) {
 	t.Helper()
 	if err := queue.Enqueue(t.Context(), askedRun(), jobs); err != nil {
 		t.Fatal(err)
@@ -46,13 +46,13 @@ func succeed(_ context.Context, job hook.Job) (hook.Run, time.Time) {
 }
 
 // workUntilIdle works until no job waits or runs, and returns the error of Work.
-func workUntilIdle(t *testing.T, queue *jobs, perform perform) error {
+func workUntilIdle(t *testing.T, queue jobs, perform perform) error {
 	t.Helper()
 	return workUntil(t, queue, perform, func() { awaitIdle(t, queue) })
 }
 
 // workUntil works until the function until returns, and returns the error of Work.
-func workUntil(t *testing.T, queue *jobs, perform perform, until func()) error {
+func workUntil(t *testing.T, queue jobs, perform perform, until func()) error {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	worked := make(chan error, 1)
@@ -237,7 +237,7 @@ func TestRecoverLeavesAFinalRecord(t *testing.T) {
 }
 
 // interrupted runs the next job, but cannot store its end, as if the process had died.
-func interrupted(t *testing.T, db *database, queue *jobs) (job hook.Job) {
+func interrupted(t *testing.T, db *database, queue jobs) (job hook.Job) {
 	t.Helper()
 	var broken atomic.Bool
 	db.inside = func(context.Context, *sql.Tx) error {
@@ -370,7 +370,7 @@ func TestAWorkerThoughtDeadCannotSettle(t *testing.T) {
 }
 
 // recoverDead recovers the only job that the client "dead" has claimed.
-func recoverDead(t *testing.T, heir *jobs) {
+func recoverDead(t *testing.T, heir jobs) {
 	t.Helper()
 	recovered, err := heir.Recover(t.Context(), func(id string) bool { return id == "dead" })
 	if err != nil || len(recovered.Again) != 1 {

@@ -23,12 +23,8 @@ type Recovered struct {
 // recoverPage is how many rows Recover reads with one query.
 const recoverPage = 200
 
-// Recover settles the attempts of dead clients. Their runs become interrupted. Idempotent
-// jobs are due again after a pause, unless they had the maximum number of attempts, see
-// interruptedAtMost. Other jobs end. Recover calls gone once for each client that has
-// claimed an unsettled job. gone reports whether the client is dead. If Recover is
-// interrupted, call it again. Do not call it inside a Write.
-func (q *Queue[TTx]) Recover(ctx context.Context, gone func(clientID string) bool) (Recovered, error) {
+// Recover does what Queue says.
+func (q *engine[TTx]) Recover(ctx context.Context, gone func(clientID string) bool) (Recovered, error) {
 	var did Recovered
 	var problems []error
 	isGone := make(map[string]bool)
@@ -66,7 +62,7 @@ func (q *Queue[TTx]) Recover(ctx context.Context, gone func(clientID string) boo
 const interruptedAtMost = 10
 
 // interrupt settles an attempt of a dead client.
-func (q *Queue[TTx]) interrupt(ctx context.Context, row *rivertype.JobRow, did *Recovered) error {
+func (q *engine[TTx]) interrupt(ctx context.Context, row *rivertype.JobRow, did *Recovered) error {
 	job, err := jobOf(row)
 	if err != nil {
 		q.warn(ctx, job, "a job cannot be read", err)
@@ -103,7 +99,7 @@ func (q *Queue[TTx]) interrupt(ctx context.Context, row *rivertype.JobRow, did *
 // endSettled ends a job whose stored run has already ended. If the run has succeeded, the
 // key of the job stays taken, so that the job does not run again. Otherwise the key is
 // free.
-func (q *Queue[TTx]) endSettled(ctx context.Context, tx TTx, row *rivertype.JobRow, job hook.Job, run hook.Run) error {
+func (q *engine[TTx]) endSettled(ctx context.Context, tx TTx, row *rivertype.JobRow, job hook.Job, run hook.Run) error {
 	if err := q.hold(ctx, q.driver.UnwrapExecutor(tx), row); err != nil {
 		return err
 	}
@@ -117,8 +113,3 @@ func (q *Queue[TTx]) endSettled(ctx context.Context, tx TTx, row *rivertype.JobR
 	}
 	return q.leave(ctx, tx, row, job, run.State, time.Time{})
 }
-
-var (
-	_ hook.StatQueue = (*Queue[any])(nil)
-	_ hook.WorkQueue = (*Queue[any])(nil)
-)

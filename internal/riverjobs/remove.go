@@ -7,10 +7,8 @@ import (
 	"github.com/riverqueue/river/riverdriver"
 )
 
-// Remove removes all jobs of a session, including ended ones, in a transaction of the
-// caller. It returns false if one of the jobs is running, and then the caller must roll
-// back. Otherwise the caller must free the keys.
-func (q *Queue[TTx]) Remove(ctx context.Context, tx TTx, session string) (bool, error) {
+// Remove does what Queue says.
+func (q *engine[TTx]) Remove(ctx context.Context, tx TTx, session string) (bool, error) {
 	placeholder := "?1"
 	if q.driver.DatabaseName() == riverdriver.DatabaseNamePostgres {
 		placeholder = "$1"

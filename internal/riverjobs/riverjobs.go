@@ -61,9 +61,46 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Queue keeps jobs in River's tables. It is a [hook.Queue], a [hook.StatQueue]
-// and a [hook.WorkQueue].
-type Queue[TTx any] struct {
+// Queue keeps jobs in River's tables. It is an interface, and New returns one, so that only
+// the two packages which call New compile River's client: the compiler generates the methods of
+// a generic type again in every package that can reach them.
+type Queue[TTx any] interface {
+	hook.StatQueue
+	hook.WorkQueue
+	// ID returns the client id with which this queue claims jobs.
+	ID() string
+	// Migrate creates or migrates River's tables. Do not call it inside a Write.
+	Migrate(ctx context.Context) error
+	// Current reports whether River's tables are up to date.
+	Current(ctx context.Context) (bool, error)
+	// Insert stores jobs in a transaction of the caller. It ignores a job if another job with
+	// the same key waits, runs or has succeeded. If the queue is full, it returns
+	// [hook.ErrQueueFull]. After an error the caller must roll back.
+	Insert(ctx context.Context, tx TTx, jobs []hook.Job) error
+	// Jobs returns the attempts that match, the newest first. Do not call it inside a Write.
+	Jobs(ctx context.Context, filter hook.JobFilter) ([]hook.StoredJob, error)
+	// RetryJob makes a waiting job due now, or makes a new attempt at a job that has ended
+	// without success. insert stores the job of the new attempt.
+	RetryJob(ctx context.Context, id string, insert func(ctx context.Context, tx TTx, job hook.Job) error) (hook.StoredJob, error)
+	// CancelJob ends a job that waits, and frees its key.
+	CancelJob(ctx context.Context, id string) (hook.StoredJob, error)
+	// Recover settles the attempts of dead clients. Their runs become interrupted. Idempotent
+	// jobs are due again after a pause, unless they had the maximum number of attempts. Other
+	// jobs end. Recover calls gone once for each client that has claimed an unsettled job. gone
+	// reports whether the client is dead. If Recover is interrupted, call it again. Do not call
+	// it inside a Write.
+	Recover(ctx context.Context, gone func(clientID string) bool) (Recovered, error)
+	// Remove removes all jobs of a session, including ended ones, in a transaction of the
+	// caller. It returns false if one of the jobs is running, and then the caller must roll
+	// back. Otherwise the caller must free the keys.
+	Remove(ctx context.Context, tx TTx, session string) (bool, error)
+	// WorkTended is like Work, with maintenance. No call of Tend is running when WorkTended
+	// returns.
+	WorkTended(ctx context.Context, perform func(context.Context, hook.Job) (hook.Run, time.Time), t Tending) error
+}
+
+// engine is the Queue.
+type engine[TTx any] struct {
 	driver  riverdriver.Driver[TTx]
 	backend Backend[TTx]
 	opts    Options
@@ -72,7 +109,7 @@ type Queue[TTx any] struct {
 }
 
 // New returns a queue on a River driver and a backend.
-func New[TTx any](driver riverdriver.Driver[TTx], backend Backend[TTx], opts *Options) (*Queue[TTx], error) {
+func New[TTx any](driver riverdriver.Driver[TTx], backend Backend[TTx], opts *Options) (Queue[TTx], error) { //nolint:ireturn // Queue says why
 	if driver == nil || !driver.PoolIsSet() {
 		return nil, errors.New("riverjobs: the River driver is nil or has no database")
 	}
@@ -99,14 +136,14 @@ func New[TTx any](driver riverdriver.Driver[TTx], backend Backend[TTx], opts *Op
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	return &Queue[TTx]{driver: driver, backend: backend, opts: o, log: slog.New(warnings{o.Logger.Handler()})}, nil
+	return &engine[TTx]{driver: driver, backend: backend, opts: o, log: slog.New(warnings{o.Logger.Handler()})}, nil
 }
 
-// ID returns the client id with which this queue claims jobs.
-func (q *Queue[TTx]) ID() string { return q.opts.ID }
+// ID does what Queue says.
+func (q *engine[TTx]) ID() string { return q.opts.ID }
 
-// Migrate creates or migrates River's tables. Do not call it inside a Write.
-func (q *Queue[TTx]) Migrate(ctx context.Context) error {
+// Migrate does what Queue says.
+func (q *engine[TTx]) Migrate(ctx context.Context) error {
 	migrator, err := rivermigrate.New(q.driver, &rivermigrate.Config{Logger: q.log})
 	if err != nil {
 		return fmt.Errorf("migrate the job tables: %w", err)
@@ -117,8 +154,8 @@ func (q *Queue[TTx]) Migrate(ctx context.Context) error {
 	return nil
 }
 
-// Current reports whether River's tables are up to date.
-func (q *Queue[TTx]) Current(ctx context.Context) (bool, error) {
+// Current does what Queue says.
+func (q *engine[TTx]) Current(ctx context.Context) (bool, error) {
 	migrator, err := rivermigrate.New(q.driver, &rivermigrate.Config{Logger: q.log})
 	if err != nil {
 		return false, fmt.Errorf("check the job tables: %w", err)

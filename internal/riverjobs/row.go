@@ -61,7 +61,7 @@ func jobOf(row *rivertype.JobRow) (hook.Job, error) {
 // insertRows adds a row for each job. The row is due at the job's time, or now. Its state
 // is already "available", even if its time is in the future: River claims it only when it
 // is due. So River needs no elected leader to change the state later.
-func (q *Queue[TTx]) insertRows(ctx context.Context, exec riverdriver.Executor, jobs []hook.Job) error {
+func (q *engine[TTx]) insertRows(ctx context.Context, exec riverdriver.Executor, jobs []hook.Job) error {
 	now := time.Now()
 	rows := make([]*riverdriver.JobInsertFastParams, len(jobs))
 	for i, job := range jobs {
@@ -107,7 +107,7 @@ var endOfTime = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 
 // due returns the later one of now and at, but at most endOfTime. It rounds up to the
 // precision of the database, because rounding down would make the job due too early.
-func (q *Queue[TTx]) due(now, at time.Time) time.Time {
+func (q *engine[TTx]) due(now, at time.Time) time.Time {
 	if at.Before(now) {
 		at = now
 	}
@@ -127,7 +127,7 @@ var errLost = errors.New("riverjobs: another worker has taken over the attempt")
 
 // hold locks the row of an attempt in the transaction. It returns errLost if this worker
 // has lost the attempt.
-func (q *Queue[TTx]) hold(ctx context.Context, exec riverdriver.Executor, row *rivertype.JobRow) error {
+func (q *engine[TTx]) hold(ctx context.Context, exec riverdriver.Executor, row *rivertype.JobRow) error {
 	id := strconv.FormatInt(row.ID, 10)
 	// An update that changes nothing locks the row on every database.
 	if err := exec.Exec(ctx, "UPDATE river_job SET attempt = attempt WHERE id = "+id); err != nil {
@@ -170,7 +170,7 @@ func end(ctx context.Context, exec riverdriver.Executor, row *rivertype.JobRow, 
 
 // settle stores the end of an attempt in one transaction: its run, the end of its row, and
 // either the row of the next attempt or the end of the job's key.
-func (q *Queue[TTx]) settle(ctx context.Context, tx TTx, row *rivertype.JobRow, job hook.Job, run hook.Run, again time.Time) error {
+func (q *engine[TTx]) settle(ctx context.Context, tx TTx, row *rivertype.JobRow, job hook.Job, run hook.Run, again time.Time) error {
 	exec := q.driver.UnwrapExecutor(tx)
 	if err := q.hold(ctx, exec, row); err != nil {
 		return err
@@ -187,7 +187,7 @@ func (q *Queue[TTx]) settle(ctx context.Context, tx TTx, row *rivertype.JobRow, 
 }
 
 // leave ends a locked row. It adds a row for the next attempt, or ends the job's key.
-func (q *Queue[TTx]) leave(ctx context.Context, tx TTx, row *rivertype.JobRow, job hook.Job, state hook.State, again time.Time) error {
+func (q *engine[TTx]) leave(ctx context.Context, tx TTx, row *rivertype.JobRow, job hook.Job, state hook.State, again time.Time) error {
 	exec := q.driver.UnwrapExecutor(tx)
 	last := rivertype.JobStateDiscarded
 	switch state {

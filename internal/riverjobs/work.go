@@ -22,7 +22,7 @@ const never = 100 * 365 * 24 * time.Hour
 // Work runs due jobs until ctx ends. Then it claims no more jobs, waits for running jobs
 // during the grace period, and cancels the remaining ones. It returns when all attempts are
 // settled. Work begins with attempts that an earlier Work of this queue could not settle.
-func (q *Queue[TTx]) Work(ctx context.Context, perform func(context.Context, hook.Job) (hook.Run, time.Time)) error {
+func (q *engine[TTx]) Work(ctx context.Context, perform func(context.Context, hook.Job) (hook.Run, time.Time)) error {
 	if !q.working.CompareAndSwap(false, true) {
 		return errors.New("work: Work is already running on this queue")
 	}
@@ -50,9 +50,8 @@ type Tending struct {
 	Why    error
 }
 
-// WorkTended is like Work, with maintenance. No call of Tend is running when WorkTended
-// returns.
-func (q *Queue[TTx]) WorkTended(ctx context.Context, perform func(context.Context, hook.Job) (hook.Run, time.Time), t Tending) error {
+// WorkTended does what Queue says.
+func (q *engine[TTx]) WorkTended(ctx context.Context, perform func(context.Context, hook.Job) (hook.Run, time.Time), t Tending) error {
 	var tending sync.WaitGroup
 	defer tending.Wait()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -83,7 +82,7 @@ func (q *Queue[TTx]) WorkTended(ctx context.Context, perform func(context.Contex
 // worker is the state of one call of Work.
 type worker[TTx any] struct {
 	river.WorkerDefaults[rowArgs]
-	q       *Queue[TTx]
+	q       *engine[TTx]
 	perform func(context.Context, hook.Job) (hook.Run, time.Time)
 
 	mu        sync.Mutex
@@ -260,7 +259,7 @@ func (w *worker[TTx]) write(ctx context.Context, job hook.Job, f func(context.Co
 	}
 }
 
-func (q *Queue[TTx]) warn(ctx context.Context, job hook.Job, problem string, err error) {
+func (q *engine[TTx]) warn(ctx context.Context, job hook.Job, problem string, err error) {
 	q.log.WarnContext(ctx, "a background job has a problem", slog.String("problem", problem), slog.String("job", job.ID), slog.Int("attempt", job.Attempt), slog.String("phase", job.Phase),
 		slog.String("subscription", job.Subscription), slog.String("session", job.Scope.Session), slog.String("turn", job.Scope.Turn),
 		slog.String("error", err.Error()))

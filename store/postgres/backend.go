@@ -18,7 +18,7 @@ import (
 // queue is the store's job queue. River's tables are in the same database, so that jobs and
 // hook runs are written in one transaction.
 type queue struct {
-	*riverjobs.Queue[pgx.Tx]
+	riverjobs.Queue[pgx.Tx]
 	store *Store
 }
 

@@ -18,7 +18,7 @@ import (
 // queue is the store's job queue. River's tables are in the same file, so that jobs and
 // hook runs are written in one transaction.
 type queue struct {
-	*riverjobs.Queue[*sql.Tx]
+	riverjobs.Queue[*sql.Tx]
 	store *Store
 }
 

@@ -9,12 +9,15 @@ import (
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/log"
+	"go.opentelemetry.io/otel/metric"
 	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/belay-run/belay/telemetry"
 )
@@ -39,11 +42,12 @@ type Options struct {
 // Providers are the providers that the environment asks for.
 type Providers struct {
 	// Tracer, Meter and Logger are nil if the environment does not ask for them.
-	Tracer *sdktrace.TracerProvider
-	Meter  *sdkmetric.MeterProvider
-	Logger *sdklog.LoggerProvider
+	Tracer trace.TracerProvider
+	Meter  metric.MeterProvider
+	Logger log.LoggerProvider
 
-	scrape *sdkmetric.ManualReader // nil unless Options.Scraped
+	stops  []func(context.Context) error
+	scrape func(context.Context, *metricdata.ResourceMetrics) error // nil unless Options.Scraped
 }
 
 // Open makes the providers. It uses no network.
@@ -64,7 +68,8 @@ func Open(opts *Options) (*Providers, error) {
 	if s, err := env.sender(traces); err != nil {
 		return nil, err
 	} else if s != nil {
-		p.Tracer = sdktrace.NewTracerProvider(sdktrace.WithResource(about), sdktrace.WithIDGenerator(telemetry.IDs{}), sdktrace.WithBatcher(spanExporter{s}))
+		made := sdktrace.NewTracerProvider(sdktrace.WithResource(about), sdktrace.WithIDGenerator(telemetry.IDs{}), sdktrace.WithBatcher(spanExporter{s}))
+		p.Tracer, p.stops = made, append(p.stops, made.Shutdown)
 	}
 	var readers []sdkmetric.Option
 	if s, err := env.sender(metrics); err != nil {
@@ -73,16 +78,19 @@ func Open(opts *Options) (*Providers, error) {
 		readers = append(readers, sdkmetric.WithReader(sdkmetric.NewPeriodicReader(metricExporter{s})))
 	}
 	if o.Scraped {
-		p.scrape = sdkmetric.NewManualReader()
-		readers = append(readers, sdkmetric.WithReader(p.scrape))
+		reader := sdkmetric.NewManualReader()
+		p.scrape = reader.Collect
+		readers = append(readers, sdkmetric.WithReader(reader))
 	}
 	if len(readers) > 0 {
-		p.Meter = sdkmetric.NewMeterProvider(append(readers, sdkmetric.WithResource(about))...)
+		made := sdkmetric.NewMeterProvider(append(readers, sdkmetric.WithResource(about))...)
+		p.Meter, p.stops = made, append(p.stops, made.Shutdown)
 	}
 	if s, err := env.sender(logs); err != nil {
 		return nil, err
 	} else if s != nil {
-		p.Logger = sdklog.NewLoggerProvider(sdklog.WithResource(about), sdklog.WithProcessor(sdklog.NewBatchProcessor(logExporter{s})))
+		made := sdklog.NewLoggerProvider(sdklog.WithResource(about), sdklog.WithProcessor(sdklog.NewBatchProcessor(logExporter{s})))
+		p.Logger, p.stops = made, append(p.stops, made.Shutdown)
 	}
 	return p, nil
 }
@@ -130,22 +138,12 @@ func describe(env environment, o *Options) (*resource.Resource, error) {
 
 // Shutdown sends what is left, and stops the providers. It takes no longer than ctx.
 func (p *Providers) Shutdown(ctx context.Context) error {
-	var stops []func(context.Context) error
-	if p.Tracer != nil {
-		stops = append(stops, p.Tracer.Shutdown)
-	}
-	if p.Meter != nil {
-		stops = append(stops, p.Meter.Shutdown)
-	}
-	if p.Logger != nil {
-		stops = append(stops, p.Logger.Shutdown)
-	}
-	failed := make(chan error, len(stops))
-	for _, stop := range stops {
+	failed := make(chan error, len(p.stops))
+	for _, stop := range p.stops {
 		go func() { failed <- stop(ctx) }() // ends soon after ctx
 	}
 	var problems []error
-	for range stops {
+	for range p.stops {
 		select {
 		case err := <-failed:
 			problems = append(problems, err)

@@ -32,14 +32,7 @@ func open(t *testing.T, scraped bool, env ...string) (*telemetry.Telemetry, *otl
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts := &telemetry.Options{URL: "https://belay.example"}
-	if p.Tracer != nil {
-		opts.TracerProvider = p.Tracer
-	}
-	if p.Meter != nil {
-		opts.MeterProvider = p.Meter
-	}
-	made, err := telemetry.New(opts)
+	made, err := telemetry.New(&telemetry.Options{TracerProvider: p.Tracer, MeterProvider: p.Meter, URL: "https://belay.example"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func (p *Providers) writeText(ctx context.Context, to io.Writer) error {
 	if p.scrape == nil {
 		return fmt.Errorf("no metrics are kept: set Options.Scraped") //nolint:perfsprint // an error without a value
 	}
-	err := p.scrape.Collect(ctx, &all)
+	err := p.scrape(ctx, &all)
 	if err != nil && len(all.ScopeMetrics) == 0 {
 		return fmt.Errorf("collect: %w", err)
 	}

@@ -126,6 +126,12 @@ confinement:
 database:
 	@scripts/ensure-debian 'for p in initdb postgres; do command -v $$p || ls /usr/lib/postgresql/*/bin/$$p || exit 1; done' postgresql
 
+# The packages and the image of a release are read by the programs that users read them with.
+.PHONY: packages
+packages:
+	@[ "$$(uname)" != Linux ] || { scripts/ensure-debian 'dpkg-deb --version' dpkg && scripts/ensure-debian 'buildah --version' buildah; }
+	@scripts/ensure-debian 'openssl version' openssl
+
 # The example workers are in three languages.
 .PHONY: languages
 languages:
@@ -150,7 +156,7 @@ race: compiler screen browser manual confinement database languages clients ## a
 	@CGO_ENABLED=1 go test $(RACE) -vet=off -timeout 20m $$(go list ./... | grep -vxF "$$(go list $(PROCESSES))")
 
 .PHONY: processes
-processes: confinement database ## the tests that start many processes, or kill them
+processes: confinement database packages ## the tests that start many processes, or kill them
 	@go test -vet=off $(PROCESSES)
 
 # The seeds of every target run with the tests. The search for new inputs finds what it finds, whatever a change was about:

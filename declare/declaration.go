@@ -68,6 +68,8 @@ type Dialect struct {
 	// Async means that the agent does not wait for the command. Rewake means that such a
 	// command gives the model a message if its exit code is 2.
 	Async, Rewake bool
+	// RewakeMessage stands before that message. It may be empty.
+	RewakeMessage string
 	// Original says of which hook of that agent this one is a copy. "belay import" sets it.
 	Original string
 }

@@ -3,13 +3,14 @@ package declare
 import (
 	"context"
 	"encoding/json"
-	"errors"
+	"fmt"
 	"runtime/debug"
 	"time"
 
 	"github.com/belay-run/belay/declare/worker"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/hook/codes"
+	"github.com/belay-run/belay/internal/detach"
 )
 
 // mostDetached limits how many detached commands of a set run at the same time.
@@ -19,7 +20,7 @@ const mostDetached = 32
 const leaveTime = 5 * time.Second
 
 // detached starts a command with a protocol, and does not wait for it. The command gets its
-// question now: later the conversation has gone on.
+// question now: later the conversation has gone on. The journal gets the end of the command.
 func (h *handler) detached(ctx context.Context, e *worker.Envelope) (json.RawMessage, error) {
 	asked, err := h.d.Protocol.Ask(ctx, e)
 	if err != nil || asked.Known {
@@ -34,6 +35,7 @@ func (h *handler) detached(ctx context.Context, e *worker.Envelope) (json.RawMes
 	default:
 		return nil, &hook.SafeError{Code: codes.Overloaded, Message: "the hook was not started, because too many commands run in the background"}
 	}
+	work := new(detach.Work)
 	go func() { // ends with the command, which has a timeout; Close stops it, too
 		defer func() { <-h.set.running }()
 		ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -41,16 +43,20 @@ func (h *handler) detached(ctx context.Context, e *worker.Envelope) (json.RawMes
 		ended := make(chan struct{})
 		defer close(ended)
 		go h.set.outlast(ended, cancel) // ends with the command
-		defer func() {
-			if p := recover(); p != nil {
-				h.set.opts.Logger.ErrorContext(ctx, "a hook in the background panicked", "subscription", h.id, "phase", h.d.Phase, "session", e.Session, "panic", p, "stack", string(debug.Stack()))
-			}
-		}()
-		if _, err := h.answered(ctx, e, asked, run); err != nil {
-			h.set.opts.Logger.WarnContext(ctx, "a hook in the background failed", "subscription", h.id, "phase", h.d.Phase, "session", e.Session, "error", err)
+		work.End(h.left(ctx, e, asked, run))
+	}()
+	return nil, work
+}
+
+// left runs a detached command. It returns why the command failed.
+func (h *handler) left(ctx context.Context, e *worker.Envelope, asked *Question, run *Execution) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &hook.SafeError{Code: codes.Panic, Message: "the answer of the hook could not be read", Err: fmt.Errorf("panic: %v\n%s", p, debug.Stack())}
 		}
 	}()
-	return nil, nil
+	_, err = h.answered(ctx, e, asked, run)
+	return err
 }
 
 // outlast stops a detached command some time after the set was closed.
@@ -70,7 +76,7 @@ func (s *Set) outlast(ended <-chan struct{}, stop context.CancelCauseFunc) {
 }
 
 // errLeft means that a detached command was stopped because its hooks were unloaded.
-var errLeft = errors.New("declare: the command was stopped, because its hooks were unloaded")
+var errLeft = &hook.SafeError{Code: codes.Error, Message: "the command was stopped, because its hooks were unloaded"}
 
 // leave waits until no detached command runs. It takes all places, so that none can start
 // later.

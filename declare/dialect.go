@@ -17,13 +17,14 @@ func (h *hookReading) dialect(v frontmatter.Value) {
 	h.d.Dialect = spoken
 	agent := ""
 	h.mapping(v, "dialect", map[string]func(frontmatter.Value){
-		"agent":    func(v frontmatter.Value) { agent = h.text(v, "agent") },
-		"event":    func(v frontmatter.Value) { spoken.Event = h.text(v, "event") },
-		"matcher":  func(v frontmatter.Value) { spoken.Matcher = h.text(v, "matcher") },
-		"if":       func(v frontmatter.Value) { spoken.If = h.text(v, "if") },
-		"async":    func(v frontmatter.Value) { spoken.Async = h.boolean(v, "async") },
-		"rewake":   func(v frontmatter.Value) { spoken.Rewake = h.boolean(v, "rewake") },
-		"original": func(v frontmatter.Value) { spoken.Original = h.text(v, "original") },
+		"agent":          func(v frontmatter.Value) { agent = h.text(v, "agent") },
+		"event":          func(v frontmatter.Value) { spoken.Event = h.text(v, "event") },
+		"matcher":        func(v frontmatter.Value) { spoken.Matcher = h.text(v, "matcher") },
+		"if":             func(v frontmatter.Value) { spoken.If = h.text(v, "if") },
+		"async":          func(v frontmatter.Value) { spoken.Async = h.boolean(v, "async") },
+		"rewake":         func(v frontmatter.Value) { spoken.Rewake = h.boolean(v, "rewake") },
+		"rewake_message": func(v frontmatter.Value) { spoken.RewakeMessage = h.text(v, "rewake_message") },
+		"original":       func(v frontmatter.Value) { spoken.Original = h.text(v, "original") },
 	})
 	if v.Kind != frontmatter.Map {
 		return // reported above
@@ -68,14 +69,24 @@ func (h *hookReading) checkDialect() {
 	if h.d.Dialect.Rewake && !h.d.Dialect.Async {
 		h.faultf(line, "dialect: rewake works only with async: true")
 	}
+	if h.d.Dialect.RewakeMessage != "" && !h.d.Dialect.Rewake {
+		h.faultf(line, "dialect: rewake_message works only with rewake: true")
+	}
 }
 
-// waits returns an error if nothing waits for the hook, but its failure has to be known.
+// waits returns an error if nothing waits for the hook, but its failure or its answer has to
+// be known.
 func (d *Declaration) waits() error {
-	if d.Dialect == nil || !d.Dialect.Async || d.Options.Failure == hook.Open || d.Options.Failure == (hook.Failure{}) {
+	if d.Dialect == nil || !d.Dialect.Async {
 		return nil
 	}
-	return fmt.Errorf("dialect: nothing waits for a hook with async, so failure: %s has no effect: remove failure, or async", d.Options.Failure)
+	if d.Options.Failure != hook.Open && d.Options.Failure != (hook.Failure{}) {
+		return fmt.Errorf("dialect: nothing waits for a hook with async, so failure: %s has no effect: remove failure, or async", d.Options.Failure)
+	}
+	if extra := d.Options.Capabilities &^ (hook.CanAudit | hook.NoCapability); extra != 0 {
+		return fmt.Errorf("dialect: nothing waits for a hook with async, so it cannot use the capabilities %s: remove them, or async", strings.Join(extra.Names(), ", "))
+	}
+	return nil
 }
 
 // moved says that an event was at another phase before.

@@ -28,6 +28,10 @@ func TestAHookInTheDialectOfAnotherAgent(t *testing.T) {
 		"async and closed":   {"phase: tool.pre, failure: closed, dialect: {agent: claude-code, event: PreToolUse, async: true}, command: [x]", "failure: closed has no effect"},
 		"closed and async":   {"phase: tool.pre, dialect: {agent: claude-code, event: PreToolUse, async: true}, failure: closed, command: [x]", "failure: closed has no effect"},
 		"async, a fallback":  {"phase: tool.pre, dialect: {agent: claude-code, event: PreToolUse, async: true}, failure: {fallback: {decision: deny, reason: x}}, capabilities: [block], command: [x]", "failure: fallback has no effect"},
+		"async, a denial":    {"phase: tool.pre, dialect: {agent: claude-code, event: PreToolUse, async: true}, capabilities: [block, audit], command: [x]", "it cannot use the capabilities block"},
+		"async, a record":    {"phase: tool.pre, dialect: {agent: claude-code, event: PreToolUse, async: true}, capabilities: [audit], command: [x]", ""},
+		"a message":          {"phase: turn.stop, dialect: {agent: claude-code, event: Stop, async: true, rewake: true, rewake_message: look}, command: [x]", ""},
+		"a lonely message":   {"phase: turn.stop, dialect: {agent: claude-code, event: Stop, async: true, rewake_message: look}, command: [x]", "rewake_message works only with rewake: true"},
 		"an unknown key":     {"phase: tool.pre, dialect: {agent: claude-code, event: PreToolUse, match: x}, command: [x]", `unknown key "match"`},
 	} {
 		_, err := declare.Parse("hooks.yaml", []byte("hooks:\n  - {id: a, "+c.text+"}\n"))

@@ -8,11 +8,11 @@ import (
 	"sync/atomic"
 
 	"github.com/belay-run/belay/hook/codes"
+	"github.com/belay-run/belay/internal/detach"
 )
 
 // detached is the state of a run that the dispatch does not wait for.
 type detached struct {
-	def  *phaseCore
 	e    *entry
 	snap *Snapshot
 	in   any
@@ -43,7 +43,7 @@ func (d *dispatch) fire(e *entry) {
 		return
 	}
 	rec := d.record(e, Started, start, 0, nil)
-	r := &detached{def: d.def, e: e, snap: d.snap, in: d.in, rec: *rec}
+	r := &detached{e: e, snap: d.snap, in: d.in, rec: *rec}
 	d.snap.retain()
 	d.rt.settled.add()
 	// The runtime owns this goroutine, and Drain waits for it. The handler has its own
@@ -82,15 +82,36 @@ func (r *detached) settle(ctx context.Context, end ending) {
 			}
 		}
 	}
-	if p := end.problem; p != nil {
-		p.Phase, p.Subscription = r.def.name, r.e.sub.id
+	rt.recordEnd(ctx, &rec, end.problem)
+}
+
+// recordEnd writes the final record of a run that the dispatch did not wait for.
+func (rt *Runtime) recordEnd(ctx context.Context, rec *record, p *Problem) {
+	phase, id := rec.e.sub.phase.name, rec.e.sub.id
+	if p != nil {
+		p.Phase, p.Subscription = phase, id
 		rec.fail(*p)
 		rt.logFailure(ctx, rec.scope, *p)
 		rt.tellFailed(rec.scope, *p)
 	}
-	if err := rt.recordLate(ctx, rt.run(&rec)); err != nil {
-		rt.logFailure(ctx, rec.scope, Problem{Phase: r.def.name, Subscription: r.e.sub.id, Code: codes.Journal, Err: err})
+	if err := rt.recordLate(ctx, rt.run(rec)); err != nil {
+		rt.logFailure(ctx, rec.scope, Problem{Phase: phase, Subscription: id, Code: codes.Journal, Err: err})
 	}
+}
+
+// detach leaves a run started whose handler has returned, but whose work continues. Drain
+// does not wait for the work: whoever runs it does, before the journal is closed.
+func (d *dispatch) detach(e *entry, start int64, work *detach.Work) {
+	rt, ctx := d.rt, context.WithoutCancel(d.ctx)
+	rec := *d.record(e, Started, start, 0, nil)
+	work.OnEnd(func(err error) {
+		rec.took, rec.state = rt.now()-rec.start, Completed
+		var p *Problem
+		if err != nil {
+			p = &Problem{Code: classify(err), Err: err}
+		}
+		rt.recordEnd(ctx, &rec, p)
+	})
 }
 
 // detachedProblem rejects an answer that contains more than audit notes and jobs, because

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/hook/codes"
+	"github.com/belay-run/belay/internal/detach"
 )
 
 // inline runs the entries from d.at up to end on the caller's goroutine. The deferred guard
@@ -43,6 +44,10 @@ func (d *dispatch) inline(end int) {
 // answer handles an error of a handler, or an answer that is not nil.
 func (d *dispatch) answer(e *entry, start, took int64, out Output, err error) {
 	if err != nil {
+		if work, ok := errors.AsType[*detach.Work](err); ok && d.trace == nil {
+			d.detach(e, start, work)
+			return
+		}
 		d.fail(e, start, took, d.problem(err))
 		return
 	}

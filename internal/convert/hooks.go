@@ -81,6 +81,9 @@ func (im *importer) hook(b *strings.Builder, id string, d *declare.Declaration, 
 	if from.Rewake {
 		what += ", rewake: true"
 	}
+	if from.RewakeMessage != "" {
+		what += ", rewake_message: " + quoted(from.RewakeMessage)
+	}
 	what += ", original: " + quoted(vendorhook.Fingerprint(from, d.Argv))
 	key("dialect", "{"+what+"}")
 	words := make([]string, len(d.Argv))

@@ -58,6 +58,7 @@ var rooms = []room{
 	{"internal/wholefile", levelWords, nil, "files that are there as a whole or not at all are written alike wherever one is"},
 	{"internal/redact", levelWords, nil, "what looks like a secret is said once, for all texts that are kept"},
 	{"internal/spill", levelWords, nil, "where the files of long results are is known to those that write and those that remove them"},
+	{"internal/detach", levelWords, nil, "the runtime records how work ended that declared hooks leave behind, and no other program needs this"},
 	{"internal/growthtest", levelWords, nil, "tests of every room measure growth alike"},
 	{"hook/...", levelHook, nil, "the hook runtime knows nothing of agents and costs an embedder no dependency"},
 	{".", levelBelay, []string{"github.com/google/jsonschema-go"}, "the loop imports no optional part; such parts arrive as an Extension or through an interface that the root declares"},

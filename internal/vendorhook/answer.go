@@ -43,10 +43,7 @@ func (p *proto) Read(ctx context.Context, e *worker.Envelope, r *declare.Reply) 
 		return nil, nil
 	}
 	if p.async {
-		if r.Err == nil && r.Code != 0 {
-			return nil, failed(fmt.Sprintf("exit code %d", r.Code), fmt.Errorf("its standard error: %s", cmp.Or(r.Stderr, "empty")))
-		}
-		return nil, r.Err
+		return nil, p.unheard(r)
 	}
 	s := p.understand(r)
 	ev, err := p.read(e)
@@ -65,6 +62,27 @@ func (p *proto) Read(ctx context.Context, e *worker.Envelope, r *declare.Reply) 
 		return nil, failed("the answer of the hook cannot be translated", err)
 	}
 	return data, nil
+}
+
+// unheard returns why a hook failed for which nothing waits. It also fails if it wants to
+// decide, because its author believes that it does.
+func (p *proto) unheard(r *declare.Reply) error {
+	stderr := fmt.Errorf("its standard error: %s", cmp.Or(r.Stderr, "empty"))
+	switch s := readOutput(r.Stdout); {
+	case r.Err != nil:
+		return r.Err
+	case p.decides() && !p.rewake && (r.Code == exitBlock || s.denied || s.stopped || p.asks(s)):
+		return failed("the hook wants to decide, but nothing waits for it: remove async", stderr)
+	case r.Code != 0:
+		return failed(fmt.Sprintf("exit code %d", r.Code), stderr)
+	}
+	return nil
+}
+
+// decides reports whether the answer of a hook at this event can deny something, or make the
+// agent continue.
+func (p *proto) decides() bool {
+	return p.gate() || p.event.Kind == dialect.Stop || p.event.Kind == dialect.SubagentStop
 }
 
 // understand reads exit code and output. It looks for a denial first: a denial counts with

@@ -63,6 +63,7 @@ type proto struct {
 	when            *condition
 	memory          *memory
 	rewake          bool   // exit code 2 wakes the model, although nothing waits for the command
+	rewakeMessage   string // stands before what such a command printed
 	wakes           *Wakes // nil: nothing wakes the model here
 	decl            *declare.Declaration
 }

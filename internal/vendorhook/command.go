@@ -4,8 +4,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // argv returns the program of a hook. It returns false if the hook cannot run.
@@ -74,4 +76,27 @@ func mentions(argv, files []string, word string) bool {
 		text, err := os.ReadFile(name)
 		return err != nil || strings.Contains(string(text), word)
 	})
+}
+
+// deciding matches what a command has that denies: a key of its output, or the exit code.
+var deciding = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`permissionDecision|\bexit[ \t]*\(?[ \t]*2\b|["']decision\\?["']`)
+})
+
+// decision returns what in a command, or in its scripts, looks as if the command decides, or
+// "".
+func decision(argv, files []string) string {
+	if word := deciding().FindString(strings.Join(argv, " ")); word != "" {
+		return word
+	}
+	for _, name := range files {
+		if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() || info.Size() > 1<<20 {
+			continue
+		}
+		text, err := os.ReadFile(name)
+		if word := deciding().FindString(string(text)); err == nil && word != "" {
+			return word
+		}
+	}
+	return ""
 }

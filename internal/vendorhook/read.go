@@ -227,7 +227,7 @@ func (r *reader) group(event dialect.Event, v frontmatter.Value) {
 			}
 		case "command", "type":
 		case "description", "sequential", "id":
-		case "timeout", "name", "args", "async", "statusMessage", "if", "shell", "once", "asyncRewake":
+		case "timeout", "name", "args", "async", "statusMessage", "if", "shell", "once", "asyncRewake", "rewakeMessage", "rewakeSummary":
 			if !direct {
 				r.notef(f.Line, true, "%s belongs to a hook, and not beside matcher: Belay ignores it", f.Key)
 			}
@@ -254,6 +254,7 @@ func hasKey(v frontmatter.Value, key string) bool {
 // entry is a hook as its file declares it.
 type entry struct {
 	kind, command, shell, condition, status string
+	rewakeMessage                           string
 	args                                    []string
 	timeout                                 time.Duration
 	async, rewake, closed                   bool
@@ -283,6 +284,9 @@ func (r *reader) hook(event dialect.Event, m *matcher, v frontmatter.Value) {
 	case r.callsBelay(e):
 		r.out.Own++
 		return
+	}
+	if e.rewakeMessage != "" && !e.rewake {
+		r.notef(e.line, true, "rewakeMessage has no effect without asyncRewake")
 	}
 	switch {
 	case !e.async:
@@ -326,13 +330,15 @@ func (r *reader) key(event dialect.Event, e *entry, f frontmatter.Field) {
 		if r.isSet(f) {
 			e.async, e.rewake = true, true
 		}
+	case "rewakeMessage":
+		e.rewakeMessage = f.Value.Text
 	case "once":
 		r.notef(f.Line, false, "once has no effect in this file, as in %s", r.Vendor.Title())
 	case "statusMessage", "name":
 		if e.status == "" {
 			e.status = f.Value.Text
 		}
-	case "description", "commandWindows", "command_windows", "additionalContextLimit":
+	case "description", "commandWindows", "command_windows", "additionalContextLimit", "rewakeSummary":
 	case "url", "prompt", "model", "server", "tool", "input", "headers", "allowedEnvVars": // keys of other types of hooks
 	default:
 		r.notef(f.Line, false, "unknown key %q of a hook at %s: Belay ignores it", f.Key, event.Name)
@@ -373,17 +379,22 @@ func (r *reader) add(event dialect.Event, m *matcher, e *entry) {
 		r.notef(e.line, true, "if: %v: Belay runs the hook for everything that its matcher matches", err)
 	}
 	r.out.Used++
-	key := fmt.Sprintf("%s %q %t %t %t", event.Name, argv, e.async, e.rewake, e.closed)
+	key := fmt.Sprintf("%s %q %t %t %t %q", event.Name, argv, e.async, e.rewake, e.closed, e.rewakeMessage)
 	if first := r.same[key]; first != nil {
 		first.when.add(m, rule)
 		first.decl.Options.Timeout = max(first.decl.Options.Timeout, e.timeout)
 		return
 	}
 	r.count[event.Name]++
-	p := &proto{Profile: r.Profile, opts: r.opts, event: event, async: e.async, rewake: e.rewake, strict: e.closed || r.opts.Strict, memory: r.memory, when: &condition{profile: r.Profile, kind: event.Kind, dir: r.opts.Project}}
+	p := &proto{Profile: r.Profile, opts: r.opts, event: event, async: e.async, rewake: e.rewake, rewakeMessage: e.rewakeMessage, strict: e.closed || r.opts.Strict, memory: r.memory, when: &condition{profile: r.Profile, kind: event.Kind, dir: r.opts.Project}}
 	p.when.add(m, rule)
 	scripts := namedfile.Find(r.opts.Project, r.opts.Root, argv)
 	p.readsTranscript = mentions(argv, scripts, "transcript")
+	if e.async && !e.rewake && p.decides() {
+		if word := decision(argv, scripts); word != "" {
+			r.notef(e.line, true, "async: nothing waits for this hook of %s, so it cannot deny, but its command seems to decide (%q): remove async if it is a guard", event.Name, word)
+		}
+	}
 	p.decl = &declare.Declaration{
 		ID: fmt.Sprintf("%s-%d", dashed(event.Name), r.count[event.Name]), Phase: event.Phase, File: r.file.Path, Line: e.line,
 		Dir: r.opts.Project, Kind: hook.HandlerCommand, Argv: argv, Scripts: scripts, Protocol: p,

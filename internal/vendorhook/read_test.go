@@ -2,9 +2,13 @@ package vendorhook_test
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/belay-run/belay/declare"
+	"github.com/belay-run/belay/declare/worker"
 	"github.com/belay-run/belay/dialect"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/vendorhook"
@@ -168,6 +172,71 @@ func TestTheInstalledHookIsNotRunByBelay(t *testing.T) {
 		r, err := vendorhook.Read(profile(dialect.ClaudeCode), &vendorhook.Options{Project: t.TempDir()}, vendorhook.File{Path: "settings.json", Text: text})
 		if err != nil || r.Own != own || len(r.Hooks) != 1-own || r.Declared != 1 {
 			t.Errorf("%s: %d own, %d run, %d declared, %v", command, r.Own, len(r.Hooks), r.Declared, err)
+		}
+	}
+}
+
+// SPEC B-02: a hook for which nothing waits and that looks like a guard is a warning.
+func TestAnAsyncGuardIsAWarning(t *testing.T) {
+	t.Parallel()
+	project := t.TempDir()
+	if err := os.WriteFile(filepath.Join(project, "guard.py"), []byte("import sys\nprint('no', file=sys.stderr)\nsys.exit(2)\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		event, command, keys string
+		want                 string // what the warning quotes, or none
+	}{
+		{"PreToolUse", `echo no >&2; exit 2`, `,"async":true`, `\"exit 2\"`},
+		{"PreToolUse", `python3 guard.py`, `,"async":true`, `exit(2`},
+		{"Stop", `echo '{\"decision\": \"block\"}'`, `,"async":true`, "decision"},
+		{"PreToolUse", `echo permissionDecision`, `,"async":true`, "permissionDecision"},
+		{"PreToolUse", `python3 guard.py`, ``, ""},                      // it decides
+		{"Stop", `python3 guard.py`, `,"asyncRewake":true`, ""},         // exit code 2 wakes the model
+		{"PostToolUse", `python3 guard.py`, `,"async":true`, ""},        // there is nothing to deny
+		{"PreToolUse", `echo seen >> audit.log`, `,"async":true`, ""},   // it only watches
+		{"PreToolUse", `python3 missing.py`, `,"async":true`, ""},       // nothing is known of it
+		{"Stop", `exit 20; wait for exit 25`, `,"async":true`, ""},      // another code
+		{"Stop", `true`, `,"rewakeMessage":"m"`, "without asyncRewake"}, // nothing wakes the model
+	} {
+		text := `{"hooks":{"` + c.event + `":[{"hooks":[{"type":"command","command":"` + c.command + `"` + c.keys + `}]}]}}`
+		r, err := vendorhook.Read(profile(dialect.ClaudeCode), &vendorhook.Options{Project: project}, vendorhook.File{Path: "settings.json", Text: []byte(text)})
+		if err != nil || len(r.Hooks) != 1 {
+			t.Fatalf("%s: %v, %+v", text, err, r)
+		}
+		if (c.want == "") != (len(r.Notes) == 0) || c.want != "" && !strings.Contains(strings.ReplaceAll(r.Notes[0].Message, `"`, `\"`), c.want) {
+			t.Errorf("%s: the notes are %+v, want %q", text, r.Notes, c.want)
+		}
+	}
+}
+
+// SPEC B-01: a hook for which nothing waits and that tries to decide has failed, so that its
+// author learns of it.
+func TestAnAsyncHookThatDecidesFails(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		event, keys string
+		reply       declare.Reply
+		want        string // of the error, or none
+	}{
+		{"PreToolUse", ``, declare.Reply{}, ""},
+		{"PreToolUse", ``, declare.Reply{Stdout: `{"systemMessage": "hi"}`}, ""},
+		{"PreToolUse", ``, declare.Reply{Code: 2, Stderr: "no"}, "nothing waits for it"},
+		{"PreToolUse", ``, declare.Reply{Stdout: `{"hookSpecificOutput": {"permissionDecision": "deny"}}`}, "nothing waits for it"},
+		{"PreToolUse", ``, declare.Reply{Stdout: `{"hookSpecificOutput": {"permissionDecision": "ask"}}`}, "nothing waits for it"},
+		{"Stop", ``, declare.Reply{Stdout: `{"decision": "block", "reason": "r"}`}, "nothing waits for it"},
+		{"Stop", ``, declare.Reply{Code: 1, Stderr: "broken"}, "exit code 1"},
+		{"Stop", `"asyncRewake": true,`, declare.Reply{Code: 2, Stderr: "broken"}, "exit code 2"}, // here nothing can be woken
+		{"SessionEnd", ``, declare.Reply{Code: 2, Stderr: "broken"}, "exit code 2"},
+	} {
+		text := `{"hooks":{"` + c.event + `":[{"hooks":[{"type":"command",` + c.keys + `"async":true,"command":"true"}]}]}}`
+		r, err := vendorhook.Read(profile(dialect.ClaudeCode), &vendorhook.Options{Project: "/p"}, vendorhook.File{Path: "settings.json", Text: []byte(text)})
+		if err != nil || len(r.Hooks) != 1 {
+			t.Fatalf("%v, %+v", err, r)
+		}
+		answer, err := r.Hooks[0].Protocol.Read(t.Context(), &worker.Envelope{Phase: r.Hooks[0].Phase, Session: "s"}, &c.reply)
+		if answer != nil || (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s %+v: %s, %v, want %q", c.event, c.reply, answer, err, c.want)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func Speak(p *Profile, opts *Options, d *declare.Declaration) ([]Note, error) {
 	if rule != nil && !isTool(event.Kind) {
 		return nil, errors.New("dialect: if works only at events of tools: remove it")
 	}
-	spoken := &proto{Profile: p, opts: &own, event: event, async: d.Options.Execution == hook.FireAndRecord || d.Dialect.Async, rewake: d.Dialect.Rewake, memory: newMemory(), decl: d}
+	spoken := &proto{Profile: p, opts: &own, event: event, async: d.Options.Execution == hook.FireAndRecord || d.Dialect.Async, rewake: d.Dialect.Rewake, rewakeMessage: d.Dialect.RewakeMessage, memory: newMemory(), decl: d}
 	spoken.when = &condition{profile: p, kind: event.Kind, dir: own.Project}
 	spoken.when.add(m, rule)
 	spoken.readsTranscript = mentions(d.Argv, namedfile.Find(own.Project, own.Root, d.Argv), "transcript")
@@ -54,7 +54,11 @@ func Speak(p *Profile, opts *Options, d *declare.Declaration) ([]Note, error) {
 
 // Fingerprint identifies a hook of [Source] for [declare.Dialect.Original].
 func Fingerprint(from *declare.Dialect, argv []string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %q %q %t %t %q", from.Agent, from.Event, from.Matcher, from.If, from.Async, from.Rewake, argv))
+	text := fmt.Appendf(nil, "%s %s %q %q %t %t %q", from.Agent, from.Event, from.Matcher, from.If, from.Async, from.Rewake, argv)
+	if from.RewakeMessage != "" { // files of an older import do not have it
+		text = fmt.Appendf(text, " %q", from.RewakeMessage)
+	}
+	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:6])
 }
 
@@ -86,7 +90,7 @@ func Source(d *declare.Declaration) []declare.Dialect {
 	}
 	var all []declare.Dialect
 	for _, one := range p.when.any {
-		from := declare.Dialect{Agent: p.Vendor, Event: p.event.Name, Matcher: one.matcher.text, Async: d.Detached || p.rewake, Rewake: p.rewake}
+		from := declare.Dialect{Agent: p.Vendor, Event: p.event.Name, Matcher: one.matcher.text, Async: d.Detached || p.rewake, Rewake: p.rewake, RewakeMessage: p.rewakeMessage}
 		if one.rule != nil {
 			from.If = one.rule.text
 		}

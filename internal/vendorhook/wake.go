@@ -102,6 +102,9 @@ func (p *proto) wake(ctx context.Context, e *worker.Envelope, r *declare.Reply) 
 		return false
 	}
 	text := cmp.Or(strings.TrimSpace(r.Stderr), strings.TrimSpace(r.Stdout), "It printed nothing.")
+	if p.rewakeMessage != "" {
+		text = p.rewakeMessage + "\n\n" + text
+	}
 	p.wakes.add(cmp.Or(childturn.Of(ctx).Session, e.Session), fmt.Sprintf("A hook of %s at %s (%s), which ran in the background, wants you to read this:\n%s", p.Vendor.Title(), p.event.Name, p.decl.ID, text))
 	return true
 }

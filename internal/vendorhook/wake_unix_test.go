@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/belay-run/belay"
@@ -76,6 +77,16 @@ func TestAHookInTheBackgroundWakesTheModelAfterACall(t *testing.T) {
 	turn.Request(2).Reminds("the tests fail")
 }
 
+// SPEC B-01: rewakeMessage stands before what the command printed.
+func TestTheMessageOfAHookThatWakesTheModel(t *testing.T) {
+	t.Parallel()
+	text := strings.Replace(slowCheck, `"asyncRewake":true`, `"asyncRewake":true,"rewakeMessage":"The suite has a result.","rewakeSummary":"suite"`, 1)
+	agent := woken(t, text, belaytest.Script(belaytest.Says("done"), belaytest.Says("I see.")), func(ended func()) *belay.Options {
+		return &belay.Options{Hooks: []hook.Subscription{atStop(ended)}}
+	})
+	agent.Say("go").Request(2).Reminds("The suite has a result.\n\nthe tests fail")
+}
+
 // SPEC B-01: if the turn is about to end, it continues.
 func TestAHookInTheBackgroundMakesTheTurnContinue(t *testing.T) {
 	t.Parallel()
@@ -108,7 +119,7 @@ func TestOnlyExitCode2WakesTheModel(t *testing.T) {
 		"it succeeds":        `"command":"` + waits + `echo fine >&2","asyncRewake":true`,
 		"it fails otherwise": `"command":"` + waits + `echo broken >&2; exit 1","asyncRewake":true`,
 		"it is killed":       `"command":"` + waits + `echo broken >&2; kill -9 $$","asyncRewake":true`,
-		"it is only async":   `"command":"` + waits + `echo broken >&2; exit 2","async":true`,
+		"it is only async":   `"command":"` + waits + `echo broken >&2; exit $((1 + 1))","async":true`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -101,7 +101,7 @@ func (t *turn) close1(c *call, d Decision) {
 	approval.Decided = &d
 	c.approval = &approval
 	if t.spans.followers != nil {
-		t.reportSpan(&Span{Kind: SpanApproval, Name: c.Tool, Call: &c.Invocation, Approval: &approval, Began: approval.Asked, Ended: d.Time})
+		t.reportSpan(newSpan(Span{Kind: SpanApproval, Name: c.Tool, Call: &c.Invocation, Approval: &approval, Began: approval.Asked, Ended: d.Time}))
 	}
 	if !ApprovalDecided.Active(t.snap) {
 		return

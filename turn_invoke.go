@@ -166,8 +166,10 @@ func (t *turn) runOne(c *call) {
 	result, err := t.invoke(ctx, c)
 	park, parks := errors.AsType[*parkError](err)
 	if span != nil {
-		span.Result, span.Suspended = &result, parks || errors.Is(context.Cause(ctx), ErrHandedOver)
+		returned := result // the copy is made only if somebody follows the turn
+		span.Result, span.Suspended = &returned, parks || errors.Is(context.Cause(ctx), ErrHandedOver)
 		t.endSpan(ctx, span)
+		span.free()
 	}
 	if parks {
 		c.state, c.Wait, c.Resumes, c.begun, c.question = CallParked, park.Wait, park.Wait, true, park.question

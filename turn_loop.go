@@ -123,7 +123,7 @@ func (t *turn) step() EndReason {
 	t.state.Step++
 	t.enterStep(t.state.Step)
 	if t.spans.followers != nil {
-		return t.inStep(&Span{Kind: SpanStep}, (*turn).takeStep)
+		return t.inStep(newSpan(Span{Kind: SpanStep}), (*turn).takeStep)
 	}
 	return t.takeStep()
 }

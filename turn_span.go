@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/belay-run/belay/hook"
@@ -17,6 +18,22 @@ type turnSpans struct {
 	outer     context.Context //nolint:containedctx // the context around the span
 	root      *Span
 	skips     time.Duration // no follower needs a hook run that took less and did nothing
+}
+
+// spans are Spans to use again: followers do not keep them, and a turn has one for each commit.
+var spans = sync.Pool{New: func() any { return new(Span) }}
+
+// newSpan returns a span with the fields of from. The caller frees it when it is over.
+func newSpan(from Span) *Span { //nolint:gocritic // a composite literal at each call
+	s := spans.Get().(*Span) //nolint:forcetypeassert // nothing else is in the pool
+	*s = from
+	return s
+}
+
+// free lets another turn use the span.
+func (s *Span) free() {
+	*s = Span{}
+	spans.Put(s)
 }
 
 // followersOf lets the extensions follow a turn or a job.
@@ -45,7 +62,7 @@ func (t *turn) followTurn(state *TurnState) {
 	if len(c.spanners) == 0 || t.quiet {
 		return
 	}
-	root := &Span{Kind: SpanTurn, Scope: *t.scope, Began: time.Now(), Resumed: state != &t.own, Name: t.agent.opts.Name, Prompt: state.Text}
+	root := newSpan(Span{Kind: SpanTurn, Scope: *t.scope, Began: time.Now(), Resumed: state != &t.own, Name: t.agent.opts.Name, Prompt: state.Text})
 	root.Scope.Step = 0
 	if t.lineage != nil {
 		root.Run, root.Parent, root.Depth = t.lineage.run, t.lineage.parent.runID(), t.lineage.depth
@@ -58,6 +75,10 @@ func (t *turn) followTurn(state *TurnState) {
 	ctx, followers := c.followersOf(t.ctx, root)
 	t.spans = turnSpans{followers, ctx, t.ctx, root, skippedBy(followers)}
 	t.setContext(ctx)
+	if followers == nil {
+		t.spans.root = nil
+		root.free()
+	}
 }
 
 // skippedBy returns how long a hook run may take that no follower needs.
@@ -92,6 +113,7 @@ func (t *turn) endTurnSpan(result *Turn) {
 		root.Prompt = t.state.Text
 	}
 	t.endSpan(t.spans.ctx, root)
+	root.free()
 	t.setContext(t.spans.outer)
 	t.spans = turnSpans{}
 }
@@ -117,10 +139,13 @@ func (t *turn) endSpan(ctx context.Context, s *Span) {
 	}
 }
 
-// reportSpan reports a span that is over.
-func (t *turn) reportSpan(s *Span) { t.endSpan(t.beginSpan(t.base, s), s) }
+// reportSpan reports a span that is over, and frees it.
+func (t *turn) reportSpan(s *Span) {
+	t.endSpan(t.beginSpan(t.base, s), s)
+	s.free()
+}
 
-// inStep runs a part of the turn inside the span of the current step.
+// inStep runs a part of the turn inside the span of the current step, and frees the span.
 func (t *turn) inStep(s *Span, run func(*turn) EndReason) (end EndReason) {
 	if t.spans.followers == nil {
 		return run(t)
@@ -134,6 +159,7 @@ func (t *turn) inStep(s *Span, run func(*turn) EndReason) (end EndReason) {
 			s.Err = t.end.err
 		}
 		t.endSpan(ctx, s)
+		s.free()
 		t.setContext(outer)
 	}()
 	return run(t)
@@ -145,7 +171,7 @@ func (t *turn) openStep() *Span {
 	if t.spans.followers == nil || !t.state.Unjudged && t.unanswered() == nil {
 		return nil
 	}
-	s := &Span{Kind: SpanStep, Resumed: true, Began: t.spans.root.Began}
+	s := newSpan(Span{Kind: SpanStep, Resumed: true, Began: t.spans.root.Began})
 	if n := len(t.session.messages); n > 1 {
 		s.Began = t.session.messages[n-2].Time
 	}
@@ -159,7 +185,7 @@ func (t *turn) followCall(parent context.Context, c *call) (context.Context, *Sp
 		return parent, nil
 	}
 	c.followed = true
-	s := &Span{Kind: SpanTool, Name: c.Tool, Call: &c.Invocation, Resumed: c.Resumes != ""}
+	s := newSpan(Span{Kind: SpanTool, Name: c.Tool, Call: &c.Invocation, Resumed: c.Resumes != ""})
 	if s.Resumed {
 		s.Began = c.batch.message.Time
 	}
@@ -171,23 +197,18 @@ func (t *turn) reportResult(c *call) {
 	if t.spans.followers != nil && !c.followed {
 		c.followed = true
 		now := time.Now()
-		t.reportSpan(&Span{Kind: SpanTool, Name: c.Tool, Call: &c.Invocation, Result: c.result, Began: now, Ended: now})
+		t.reportSpan(newSpan(Span{Kind: SpanTool, Name: c.Tool, Call: &c.Invocation, Result: c.result, Began: now, Ended: now}))
 	}
 }
 
 // reportRuns reports the hook runs of a commit.
 func (t *turn) reportRuns(runs []hook.Run) {
-	var s *Span // followers do not keep it
 	for i := range runs {
 		r := &runs[i]
 		if !r.State.Final() || r.State == hook.Skipped {
 			continue
 		}
-		if s == nil {
-			s = new(Span)
-		}
-		*s = Span{Kind: SpanHook, HookRun: r, Began: r.Started, Ended: r.Ended}
-		t.reportSpan(s)
+		t.reportSpan(newSpan(Span{Kind: SpanHook, HookRun: r, Began: r.Started, Ended: r.Ended}))
 	}
 }
 
@@ -211,11 +232,13 @@ func (t *turn) keepCommit(c *Commit) error {
 	if t.spans.followers == nil {
 		return t.agent.store.Commit(t.base, c)
 	}
-	s := &Span{Kind: SpanCommit}
+	s := newSpan(Span{Kind: SpanCommit})
 	ctx := t.beginSpan(t.base, s)
-	s.Err = t.agent.store.Commit(ctx, c)
+	err := t.agent.store.Commit(ctx, c)
+	s.Err = err
 	t.endSpan(ctx, s)
-	return s.Err
+	s.free()
+	return err
 }
 
 // jobWrapper is a function for hook.RuntimeOptions.WrapJob.

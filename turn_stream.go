@@ -32,11 +32,13 @@ func (t *turn) stream(model *namedModel, x *exchange) (*Response, error) {
 	if t.spans.followers == nil {
 		return t.send(t.ctx, model, x)
 	}
-	s := &Span{Kind: SpanModel, Name: model.info.Name, Attempt: x.attempt, Request: &x.Request}
+	s := newSpan(Span{Kind: SpanModel, Name: model.info.Name, Attempt: x.attempt, Request: &x.Request})
 	ctx := t.beginSpan(t.ctx, s)
-	s.Response, s.Err = t.send(ctx, model, x)
+	response, err := t.send(ctx, model, x)
+	s.Response, s.Err = response, err
 	t.endSpan(ctx, s)
-	return s.Response, s.Err
+	s.free()
+	return response, err
 }
 
 func (t *turn) send(ctx context.Context, model *namedModel, x *exchange) (*Response, error) {

@@ -1,11 +1,12 @@
 package telemetry
 
 import (
-	"slices"
 	"strings"
+	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
@@ -45,65 +46,115 @@ const (
 	jobKey        = attribute.Key("belay.job.key")
 )
 
-func (t *Telemetry) turnAttributes(p *place, s *belay.Span) []attribute.KeyValue {
+// attributes are the attributes of a span while they are collected. The span copies them, so
+// the same room serves the next span.
+type attributes struct{ all []attribute.KeyValue }
+
+var rooms = sync.Pool{New: func() any { return &attributes{make([]attribute.KeyValue, 0, 24)} }}
+
+// attributesOf returns the attributes that all spans at a place have.
+func attributesOf(p *place) *attributes {
+	a := rooms.Get().(*attributes) //nolint:forcetypeassert // nothing else is in the pool
+	a.add(conversationID.String(p.session), turnID.String(p.turn))
+	if p.step > 0 {
+		a.add(stepNumber.Int(p.step))
+	}
+	return a
+}
+
+func (a *attributes) add(more ...attribute.KeyValue) { a.all = append(a.all, more...) }
+
+// cost adds a cost, if it is known.
+func (a *attributes) cost(usd float64) {
+	if usd > 0 {
+		a.add(costUSD.Float64(usd))
+	}
+}
+
+// giveTo adds the attributes to a span. They must not be used afterwards.
+func (a *attributes) giveTo(span trace.Span) {
+	span.SetAttributes(a.all...)
+	clear(a.all)
+	a.all = a.all[:0]
+	rooms.Put(a)
+}
+
+func (t *Telemetry) turnAttributes(p *place, s *belay.Span) *attributes {
 	end := s.Turn
-	all := make([]attribute.KeyValue, 0, 16)
-	all = append(append(all, p.attrs...),
+	a := attributesOf(p)
+	a.add(
 		operation.String("invoke_agent"), agentName.String(s.Name), endReason.String(string(end.Reason)), steps.Int(end.Steps),
-		semconv.GenAIUsageInputTokens(inputTokens(end.Usage)), semconv.GenAIUsageOutputTokens(end.Usage.Out), costUSD.Float64(end.Usage.Cost),
+		semconv.GenAIUsageInputTokens(inputTokens(end.Usage)), semconv.GenAIUsageOutputTokens(end.Usage.Out),
 	)
+	a.cost(end.Usage.Cost)
 	if s.Run != "" {
-		all = append(all, childRun.String(s.Run), childDepth.Int(s.Depth))
+		a.add(childRun.String(s.Run), childDepth.Int(s.Depth))
 		if s.Parent != "" {
-			all = append(all, parentRun.String(s.Parent))
+			a.add(parentRun.String(s.Parent))
 		}
 	}
 	if s.Resumed {
-		all = append(all, resumed.Bool(true))
+		a.add(resumed.Bool(true))
 	}
 	if page := t.pageOf(s.Scope); page != "" && s.Run == "" {
-		all = append(all, pageURL.String(page))
+		a.add(pageURL.String(page))
 	}
 	if t.opts.Content {
-		all = append(all, semconv.GenAIInputMessagesKey.String(t.content(s.Prompt)), semconv.GenAIOutputMessagesKey.String(t.content(end.Text)))
+		a.add(semconv.GenAIInputMessagesKey.String(t.content(s.Prompt)), semconv.GenAIOutputMessagesKey.String(t.content(end.Text)))
 	}
-	return all
+	return a
 }
 
-func (t *Telemetry) modelAttributes(p *place, s *belay.Span) []attribute.KeyValue {
-	all := make([]attribute.KeyValue, 0, 20)
-	all = append(append(all, p.attrs...), operation.String("chat"))
+func (t *Telemetry) modelAttributes(p *place, s *belay.Span) *attributes {
+	a := attributesOf(p)
+	a.add(operation.String("chat"))
 	if provider, model := splitModel(s.Name); model != "" {
-		all = append(all, semconv.GenAIRequestModel(model))
+		a.add(semconv.GenAIRequestModel(model))
 		if provider != "" {
-			all = append(all, semconv.GenAIProviderNameKey.String(provider))
+			a.add(semconv.GenAIProviderNameKey.String(provider))
 		}
 	}
 	if s.Attempt > 0 {
-		all = append(all, attemptNumber.Int(s.Attempt))
+		a.add(attemptNumber.Int(s.Attempt))
 	}
 	if r := s.Request; r != nil && r.MaxTokens > 0 {
-		all = append(all, semconv.GenAIRequestMaxTokens(r.MaxTokens))
+		a.add(semconv.GenAIRequestMaxTokens(r.MaxTokens))
 	}
 	if r := s.Response; r != nil {
 		if _, model := splitModel(r.Model); model != "" {
-			all = append(all, semconv.GenAIResponseModel(model))
+			a.add(semconv.GenAIResponseModel(model))
 		}
-		all = append(all,
-			semconv.GenAIResponseFinishReasons(string(r.StopReason)),
-			semconv.GenAIUsageInputTokens(inputTokens(r.Usage)), semconv.GenAIUsageOutputTokens(r.Usage.Out), costUSD.Float64(r.Usage.Cost),
+		a.add(
+			finishReason(r.StopReason), semconv.GenAIUsageInputTokens(inputTokens(r.Usage)), semconv.GenAIUsageOutputTokens(r.Usage.Out),
 		)
+		a.cost(r.Usage.Cost)
 		if r.Usage.CacheRead > 0 {
-			all = append(all, semconv.GenAIUsageCacheReadInputTokens(r.Usage.CacheRead))
+			a.add(semconv.GenAIUsageCacheReadInputTokens(r.Usage.CacheRead))
 		}
 		if r.Usage.CacheWrite > 0 {
-			all = append(all, semconv.GenAIUsageCacheCreationInputTokens(r.Usage.CacheWrite))
+			a.add(semconv.GenAIUsageCacheCreationInputTokens(r.Usage.CacheWrite))
 		}
 	}
 	if t.opts.Content {
-		all = append(all, t.modelContent(s)...)
+		a.add(t.modelContent(s)...)
 	}
-	return all
+	return a
+}
+
+// finishReasons are the attributes for the usual reasons. The attribute is a list, which is
+// made with reflection.
+var finishReasons = map[belay.StopReason]attribute.KeyValue{
+	belay.StopEnd:       semconv.GenAIResponseFinishReasons(string(belay.StopEnd)),
+	belay.StopToolUse:   semconv.GenAIResponseFinishReasons(string(belay.StopToolUse)),
+	belay.StopMaxTokens: semconv.GenAIResponseFinishReasons(string(belay.StopMaxTokens)),
+	belay.StopRefusal:   semconv.GenAIResponseFinishReasons(string(belay.StopRefusal)),
+}
+
+func finishReason(r belay.StopReason) attribute.KeyValue {
+	if known, ok := finishReasons[r]; ok {
+		return known
+	}
+	return semconv.GenAIResponseFinishReasons(string(r))
 }
 
 // inputTokens returns all tokens that went in. The conventions count cached ones too.
@@ -117,30 +168,31 @@ func splitModel(name string) (provider, model string) {
 	return "", name
 }
 
-func (t *Telemetry) toolAttributes(p *place, s *belay.Span) []attribute.KeyValue {
-	all := make([]attribute.KeyValue, 0, 12)
-	all = append(append(all, p.attrs...), operation.String("execute_tool"), semconv.GenAIToolCallID(s.Call.ID), semconv.GenAIToolType("function"))
+func (t *Telemetry) toolAttributes(p *place, s *belay.Span) *attributes {
+	a := attributesOf(p)
+	a.add(operation.String("execute_tool"), semconv.GenAIToolCallID(s.Call.ID), semconv.GenAIToolType("function"))
 	if !t.isMadeUp(s) {
-		all = append(all, semconv.GenAIToolName(s.Name))
+		a.add(semconv.GenAIToolName(s.Name))
 	}
 	if s.Result != nil && s.Result.Class != "" {
-		all = append(all, resultClass.String(string(s.Result.Class)))
+		a.add(resultClass.String(string(s.Result.Class)))
 	}
 	if t.opts.Content {
-		all = append(all, semconv.GenAIToolCallArgumentsKey.String(t.content(string(s.Call.Input))))
+		a.add(semconv.GenAIToolCallArgumentsKey.String(t.content(string(s.Call.Input))))
 		if s.Result != nil {
-			all = append(all, semconv.GenAIToolCallResultKey.String(t.content(s.Result.Text)))
+			a.add(semconv.GenAIToolCallResultKey.String(t.content(s.Result.Text)))
 		}
 	}
-	return all
+	return a
 }
 
-func approvalAttributes(p *place, s *belay.Span) []attribute.KeyValue {
-	a := s.Approval
-	return append(slices.Clip(p.attrs),
-		approvalID.String(a.ID), semconv.GenAIToolName(a.Tool), semconv.GenAIToolCallID(a.Call), askedBy.String(a.By),
-		decidedBy.String(a.Decided.By), decision.String(allowed(a.Decided.Allow)),
+func approvalAttributes(p *place, s *belay.Span) *attributes {
+	a, asked := attributesOf(p), s.Approval
+	a.add(
+		approvalID.String(asked.ID), semconv.GenAIToolName(asked.Tool), semconv.GenAIToolCallID(asked.Call), askedBy.String(asked.By),
+		decidedBy.String(asked.Decided.By), decision.String(allowed(asked.Decided.Allow)),
 	)
+	return a
 }
 
 func allowed(yes bool) string {
@@ -150,18 +202,19 @@ func allowed(yes bool) string {
 	return "deny"
 }
 
-func runAttributes(p *place, r *hook.Run) []attribute.KeyValue {
-	all := append(slices.Clip(p.attrs),
+func runAttributes(p *place, r *hook.Run) *attributes {
+	a := attributesOf(p)
+	a.add(
 		runID.String(r.ID), subscription.String(r.Subscription), phaseName.String(r.Phase), originKind.String(r.Origin.Kind.String()), hookState.String(r.State.String()),
 	)
 	if r.Severity > hook.SeverityPass {
-		all = append(all, severity.String(r.Severity.String()))
+		a.add(severity.String(r.Severity.String()))
 	}
 	if r.Attempt > 0 {
-		all = append(all, attemptNumber.Int(r.Attempt))
+		a.add(attemptNumber.Int(r.Attempt))
 	}
 	if r.Job != "" {
-		all = append(all, jobID.String(r.Job))
+		a.add(jobID.String(r.Job))
 	}
-	return all
+	return a
 }

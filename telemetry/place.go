@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/belay-run/belay/internal/tracecontext"
@@ -19,9 +18,11 @@ type place struct {
 	span  trace.Span
 	ctx   context.Context //nolint:containedctx // this place with its span, for what happens inside
 	id    tracecontext.ID
-	wants bool                 // IDs has not given the span its id yet
-	here  time.Time            // when a turn began or continued in this process
-	attrs []attribute.KeyValue // what all spans inside have
+	wants bool      // IDs has not given the span its id yet
+	here  time.Time // when a turn began or continued in this process
+
+	session, turn string // whose place it is
+	step          int    // the step that it is in, or 0
 }
 
 var _ tracecontext.Parent = (*place)(nil)

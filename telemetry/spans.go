@@ -19,39 +19,35 @@ import (
 
 // begin begins the span of a turn or of a job.
 func (t *Telemetry) begin(ctx context.Context, s *belay.Span) *place {
-	p := &place{Context: ctx, here: time.Now(), wants: true}
-	p.id = tracecontext.IDOf(s.Scope.Session, s.Scope.Turn)
+	p := &place{Context: ctx, here: time.Now(), wants: true, session: s.Scope.Session, turn: s.Scope.Turn}
+	p.id = tracecontext.IDOf(p.session, p.turn)
 	if s.Kind == belay.SpanJob {
 		t.beginJob(p, s)
 		return p
 	}
-	caller := trace.SpanContextFromContext(ctx)
-	name := "invoke_agent " + s.Name
+	name, opts := t.names.of("invoke_agent ", s.Name), since(s)
 	if above := placeOf(ctx); above != nil && s.Run != "" { // a subagent
-		p.attrs = turnAttrs(s)
-		t.start(p, name, trace.WithTimestamp(s.Began))
+		t.start(p, name, opts...)
 		return p
 	}
-	opts := []trace.SpanStartOption{trace.WithNewRoot(), trace.WithTimestamp(s.Began)}
-	if caller.IsValid() {
-		opts = append(opts, trace.WithLinks(trace.Link{SpanContext: caller, Attributes: []attribute.KeyValue{attribute.String("belay.link", "caller")}}))
+	caller := trace.SpanContextFromContext(ctx)
+	if caller.HasTraceID() {
+		opts = append(slices.Clip(opts), trace.WithLinks(trace.Link{SpanContext: caller, Attributes: linkedTo("caller")}))
+		t.start(p, name, append(slices.Clip(opts), trace.WithNewRoot())...)
+	} else {
+		t.start(p, name, opts...)
 	}
-	t.start(p, name, opts...)
 	if p.wants { // another id generator: the spans have the trace in common, but the id of this one is random
-		t.startUnder(p, name, opts[1:]...)
+		t.startUnder(p, name, opts...)
 	}
-	if p.recording() {
-		p.attrs = turnAttrs(s)
-		if caller.IsValid() {
-			trace.SpanFromContext(ctx).AddLink(trace.Link{SpanContext: p.span.SpanContext(), Attributes: []attribute.KeyValue{attribute.String("belay.link", "turn")}})
-		}
+	if caller.IsValid() && p.recording() {
+		trace.SpanFromContext(ctx).AddLink(trace.Link{SpanContext: p.span.SpanContext(), Attributes: linkedTo("turn")})
 	}
 	return p
 }
 
-// turnAttrs returns the attributes of all spans of a turn.
-func turnAttrs(s *belay.Span) []attribute.KeyValue {
-	return []attribute.KeyValue{conversationID.String(s.Scope.Session), turnID.String(s.Scope.Turn)}
+func linkedTo(what string) []attribute.KeyValue {
+	return []attribute.KeyValue{attribute.String("belay.link", what)}
 }
 
 // start makes the span of a place.
@@ -82,9 +78,9 @@ func (t *Telemetry) beginJob(p *place, s *belay.Span) {
 	t.start(p, name, trace.WithNewRoot())
 	t.startUnder(p, name, trace.WithSpanKind(trace.SpanKindConsumer), trace.WithTimestamp(s.Began))
 	if p.recording() {
-		p.attrs = turnAttrs(s)
-		p.span.SetAttributes(p.attrs...)
-		p.span.SetAttributes(jobID.String(s.Job.ID), jobKey.String(s.Job.Key), attemptNumber.Int(s.Job.Attempt), phaseName.String(s.Job.Phase))
+		a := attributesOf(p)
+		a.add(jobID.String(s.Job.ID), jobKey.String(s.Job.Key), attemptNumber.Int(s.Job.Attempt), phaseName.String(s.Job.Phase))
+		a.giveTo(p.span)
 	}
 }
 
@@ -93,22 +89,23 @@ func (t *Telemetry) inside(ctx context.Context, above *place, s *belay.Span) con
 	switch s.Kind {
 	case belay.SpanStep:
 		step := strconv.Itoa(s.Scope.Step)
-		p := &place{Context: ctx, wants: true, id: tracecontext.IDOf(s.Scope.Session, s.Scope.Turn, "step", step)}
-		p.attrs = append(append(make([]attribute.KeyValue, 0, 3), above.attrs[:2]...), stepNumber.Int(s.Scope.Step))
-		t.start(p, "step "+step, since(s)...)
+		p := &place{Context: ctx, wants: true, session: above.session, turn: above.turn, step: s.Scope.Step}
+		p.id = tracecontext.IDOf(s.Scope.Session, s.Scope.Turn, "step", step)
+		t.start(p, t.names.of("step ", step), since(s)...)
 		p.wants = false
 		return p.ctx
 	case belay.SpanTool:
-		p := &place{Context: ctx, wants: true, id: tracecontext.IDOf(s.Scope.Session, s.Scope.Turn, "call", s.Call.ID), attrs: above.attrs}
-		name := "execute_tool " + s.Name
-		if t.isMadeUp(s) {
-			name = "execute_tool"
+		p := &place{Context: ctx, wants: true, session: above.session, turn: above.turn, step: above.step}
+		p.id = tracecontext.IDOf(s.Scope.Session, s.Scope.Turn, "call", s.Call.ID)
+		name := "execute_tool"
+		if !t.isMadeUp(s) {
+			name = t.names.of("execute_tool ", s.Name)
 		}
 		t.start(p, name, since(s)...)
 		p.wants = false
 		return p.ctx
 	case belay.SpanModel:
-		ctx, _ = t.tracer.Start(ctx, "chat "+s.Name, toModel...)
+		ctx, _ = t.tracer.Start(ctx, t.names.of("chat ", s.Name), toModel...)
 		return ctx
 	default:
 		return ctx
@@ -143,25 +140,25 @@ func (t *Telemetry) end(ctx context.Context, p *place, s *belay.Span) {
 		if s.Suspended {
 			return
 		}
-		p.span.SetAttributes(t.turnAttributes(p, s)...)
+		t.turnAttributes(p, s).giveTo(p.span)
 		finish(p.span, turnFault(s))
 	case belay.SpanStep:
 		if !s.Suspended {
-			p.span.SetAttributes(p.attrs...)
+			attributesOf(p).giveTo(p.span)
 			finish(p.span, faultOf(s.Err))
 		}
 	case belay.SpanTool:
 		if !s.Suspended {
-			p.span.SetAttributes(t.toolAttributes(p, s)...)
+			t.toolAttributes(p, s).giveTo(p.span)
 			finish(p.span, resultFault(s.Result))
 		}
 	case belay.SpanModel:
 		span := trace.SpanFromContext(ctx)
-		span.SetAttributes(t.modelAttributes(p, s)...)
+		t.modelAttributes(p, s).giveTo(span)
 		finish(span, faultOf(s.Err))
 	case belay.SpanCommit:
 		if !t.leavesOut(s) {
-			t.over(p, "commit", s, p.attrs, faultOf(s.Err))
+			t.over(p, "commit", s, attributesOf(p), faultOf(s.Err))
 		}
 	case belay.SpanHook:
 		if !t.leavesOut(s) {
@@ -189,15 +186,18 @@ func (t *Telemetry) leavesOut(s *belay.Span) bool {
 }
 
 // over makes a span of something that is over and had nothing inside.
-func (t *Telemetry) over(p *place, name string, s *belay.Span, attrs []attribute.KeyValue, fault string) {
-	_, span := t.tracer.Start(p.ctx, name, trace.WithTimestamp(s.Began), trace.WithAttributes(attrs...))
+func (t *Telemetry) over(p *place, name string, s *belay.Span, a *attributes, fault string) {
+	_, span := t.tracer.Start(p.ctx, name, trace.WithTimestamp(s.Began))
+	a.giveTo(span)
 	finish(span, fault, trace.WithTimestamp(s.Ended))
 }
 
 // partOfTurn makes a span for the part of a turn that ran in this process.
 func (t *Telemetry) partOfTurn(p *place, s *belay.Span) {
-	attrs := append(slices.Clone(p.attrs[:2]), resumed.Bool(s.Resumed), endReason.String(string(s.Turn.Reason)))
-	_, span := t.tracer.Start(p.ctx, "run", trace.WithTimestamp(p.here), trace.WithAttributes(attrs...))
+	_, span := t.tracer.Start(p.ctx, "run", trace.WithTimestamp(p.here))
+	a := attributesOf(p)
+	a.add(resumed.Bool(s.Resumed), endReason.String(string(s.Turn.Reason)))
+	a.giveTo(span)
 	finish(span, "")
 }
 

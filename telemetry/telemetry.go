@@ -9,6 +9,7 @@ import (
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 	"go.opentelemetry.io/otel/trace"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/redact"
@@ -45,7 +46,8 @@ type Options struct {
 // Telemetry is a [belay.Extension] that makes traces and metrics.
 type Telemetry struct {
 	opts    Options
-	tracer  trace.Tracer
+	tracer  trace.Tracer // nil: nobody wants spans
+	names   names
 	metrics *instruments // nil: nobody reads metrics
 }
 
@@ -72,7 +74,9 @@ func New(opts *Options) (*Telemetry, error) {
 	if t.opts.ContentCharacters <= 0 {
 		t.opts.ContentCharacters = 4000
 	}
-	t.tracer = t.opts.TracerProvider.Tracer(scopeName, trace.WithSchemaURL(semconv.SchemaURL))
+	if _, none := t.opts.TracerProvider.(tracenoop.TracerProvider); !none {
+		t.tracer = t.opts.TracerProvider.Tracer(scopeName, trace.WithSchemaURL(semconv.SchemaURL))
+	}
 	if _, none := t.opts.MeterProvider.(metricnoop.MeterProvider); none {
 		return t, nil
 	}
@@ -87,6 +91,12 @@ func (t *Telemetry) Name() string { return "telemetry" }
 // Follow begins the span of a turn or a job. It returns no follower if the turn is not
 // sampled and there are no metrics.
 func (t *Telemetry) Follow(ctx context.Context, root *belay.Span) (context.Context, belay.SpanFollower) { //nolint:ireturn // the interface asks for it
+	if t.tracer == nil {
+		if t.metrics == nil {
+			return ctx, nil
+		}
+		return ctx, t
+	}
 	p := t.begin(ctx, root)
 	if t.metrics == nil && !p.recording() {
 		return p.ctx, nil

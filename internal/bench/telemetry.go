@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/store/memstore"
@@ -12,7 +15,6 @@ import (
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 )
 
@@ -32,21 +34,44 @@ func telemetryPromises() []promise {
 		}},
 		{"telemetry-spans", 1.5, func() (float64, error) {
 			kept, provider := keptSpans()
-			return telemetryRatio(&telemetry.Options{TracerProvider: provider, MeterProvider: metricnoop.NewMeterProvider()}, kept.Reset, inMemory)
+			return telemetryRatio(&telemetry.Options{TracerProvider: provider, MeterProvider: metricnoop.NewMeterProvider()}, kept.drop, inMemory)
 		}},
 		{"telemetry-over-sdk", 1.5, telemetryOverSDK},
 		{"telemetry-durable", 1.5, func() (float64, error) {
 			kept, provider := keptSpans()
 			return telemetryRatio(&telemetry.Options{
 				TracerProvider: provider, MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader())), Quick: true,
-			}, kept.Reset, inFile)
+			}, kept.drop, inFile)
 		}},
 	}
 }
 
+// spanKeeper is an exporter that keeps the spans in memory as they are. The one of package
+// tracetest copies each into another form.
+type spanKeeper struct {
+	mu    sync.Mutex
+	spans []sdktrace.ReadOnlySpan
+}
+
+func (k *spanKeeper) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.spans = append(k.spans, spans...)
+	return nil
+}
+
+func (*spanKeeper) Shutdown(context.Context) error { return nil }
+
+func (k *spanKeeper) drop() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	clear(k.spans)
+	k.spans = k.spans[:0]
+}
+
 // keptSpans returns a provider that keeps spans in memory.
-func keptSpans() (*tracetest.InMemoryExporter, *sdktrace.TracerProvider) {
-	kept := tracetest.NewInMemoryExporter()
+func keptSpans() (*spanKeeper, *sdktrace.TracerProvider) {
+	kept := new(spanKeeper)
 	return kept, sdktrace.NewTracerProvider(sdktrace.WithSyncer(kept), sdktrace.WithIDGenerator(telemetry.IDs{}))
 }
 
@@ -69,32 +94,32 @@ func telemetryOverSDK() (float64, error) {
 	}
 	defer endOther()
 	with(1)
-	stubs := kept.GetSpans()
-	if len(stubs) < 6 {
-		return 0, fmt.Errorf("a turn has %d spans, want at least 6", len(stubs))
+	if len(kept.spans) < 6 {
+		return 0, fmt.Errorf("a turn has %d spans, want at least 6", len(kept.spans))
 	}
+	like := slices.Clone(kept.spans[:6])
 	tracer := provider.Tracer("bench")
 	return ratio(func(n int) {
 		with(n)
-		kept.Reset()
+		kept.drop()
 	}, func(n int) {
 		without(n)
 		for range n {
-			bareSpans(tracer, stubs[:6])
+			bareSpans(tracer, like)
 		}
-		kept.Reset()
+		kept.drop()
 	}), nil
 }
 
 // bareSpans makes spans with the names and attributes of others, each inside the one before.
-func bareSpans(tracer trace.Tracer, like tracetest.SpanStubs) {
+func bareSpans(tracer trace.Tracer, like []sdktrace.ReadOnlySpan) {
 	inside := ctx
 	spans := make([]trace.Span, len(like))
 	for i := range like {
-		inside, spans[i] = tracer.Start(inside, like[i].Name) //nolint:spancheck,fatcontext // it ends below; each span is inside the one before
+		inside, spans[i] = tracer.Start(inside, like[i].Name()) //nolint:spancheck,fatcontext // it ends below; each span is inside the one before
 	}
 	for i, s := range spans {
-		s.SetAttributes(like[i].Attributes...)
+		s.SetAttributes(like[i].Attributes()...)
 		s.End()
 	}
 }

@@ -78,6 +78,11 @@ func (s *Server) serveMCP(inner http.Handler, token *Token, w http.ResponseWrite
 	if err != nil {
 		return err
 	}
+	if len(body) > 0 { // callsTool and the SDK have different decoders
+		if err := checkJSON(body); err != nil {
+			return err
+		}
+	}
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Time{}) // the body is here, and a turn may take long
 	r.Body = io.NopCloser(bytes.NewReader(body))

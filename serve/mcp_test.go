@@ -11,6 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/serve"
 )
 
@@ -316,5 +317,37 @@ func TestMCPSessionsBelongToTheirToken(t *testing.T) {
 	other := w.connect("b", mcpWays[0], nil)
 	if _, got := callAgent(t, other, "main", map[string]any{"text": "hello", "session": mine.Session}); !got.IsError || !strings.Contains(textOf(got), "there is no session") {
 		t.Errorf("another tenant continues the session: %s", textOf(got))
+	}
+}
+
+// A body that decoders of JSON read in different ways is refused: a call that the server counts as something else would hold a
+// connection that no limit knows.
+//
+// SPEC V-06, V-09
+func TestMCPBodiesHaveOneMeaning(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil, nil)
+	const call = `"params":{"name":"main","arguments":{"text":"hello"}}`
+	for rule, body := range map[string]string{
+		"a key that occurs twice":            `{"jsonrpc":"2.0","id":1,"method":"tools/call","method":"ping",` + call + `}`,
+		"a key in another case":              `{"jsonrpc":"2.0","id":1,"method":"tools/call","Method":"ping",` + call + `}`,
+		"a key with an escape":               `{"jsonrpc":"2.0","id":1,"method":"tools/call","m\u0065thod":"ping",` + call + `}`,
+		"a key of the arguments":             `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"main","arguments":{"text":"hello","TEXT":"other"}}}`,
+		"text after the message":             `{"jsonrpc":"2.0","id":1,"method":"tools/call",` + call + `}{}`,
+		"text that is not UTF-8":             `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"main","arguments":{"text":"` + "\xff" + `"}}}`,
+		"a message of a batch with two keys": `[{"jsonrpc":"2.0","id":1,"method":"tools/call","method":"ping",` + call + `}]`,
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+"/mcp", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = http.Header{"Authorization": {"Bearer " + w.secret["admin"]}, "Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
+		if p := w.do(r).problem(t); p.Status != http.StatusBadRequest || p.Code != codes.RequestInvalid {
+			t.Errorf("%s: %+v", rule, p)
+		}
+	}
+	var sessions struct{ Sessions []session }
+	if w.call("admin", http.MethodGet, "/v1/sessions", nil, &sessions); len(sessions.Sessions) > 0 {
+		t.Errorf("a turn was taken: %+v", sessions.Sessions)
 	}
 }

@@ -221,6 +221,20 @@ func readBody(r *http.Request, limit int64) ([]byte, error) {
 	return body, nil
 }
 
+// checkJSON accepts a body that all decoders of JSON read alike. What is checked could otherwise differ from what is done.
+func checkJSON(body []byte) error {
+	if !utf8.Valid(body) {
+		return problem(http.StatusBadRequest, codes.RequestInvalid, "the body is not UTF-8")
+	}
+	if !json.Valid(body) {
+		return problem(http.StatusBadRequest, codes.RequestInvalid, "the body is not JSON")
+	}
+	if err := strictjson.CheckKeys(body); err != nil {
+		return problem(http.StatusBadRequest, codes.RequestInvalid, "the body is ambiguous: %v", err)
+	}
+	return nil
+}
+
 // decodeBody reads the JSON object in the body.
 func (o *operation) decodeBody(r *http.Request, limit int64, input map[string]json.RawMessage) error {
 	body, err := readBody(r, limit)
@@ -243,14 +257,8 @@ func (o *operation) decodeBody(r *http.Request, limit int64, input map[string]js
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil // the fields that are required are reported as missing
 	}
-	if !utf8.Valid(body) {
-		return problem(http.StatusBadRequest, codes.RequestInvalid, "the body is not UTF-8")
-	}
-	if !json.Valid(body) {
-		return problem(http.StatusBadRequest, codes.RequestInvalid, "the body is not JSON")
-	}
-	if err := strictjson.CheckKeys(body); err != nil {
-		return problem(http.StatusBadRequest, codes.RequestInvalid, "the body is ambiguous: %v", err)
+	if err := checkJSON(body); err != nil {
+		return err
 	}
 	if json.Unmarshal(body, &input) != nil || input == nil {
 		return problem(http.StatusBadRequest, codes.RequestInvalid, "the body must be a JSON object")

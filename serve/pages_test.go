@@ -81,7 +81,8 @@ func TestRunsBehindOthers(t *testing.T) {
 	}
 	journal := store.Journal()
 	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	for i := range 200 {
+	runs := make([]hook.Run, 200) // one commit for all
+	for i := range runs {
 		r := hook.Run{
 			ID: fmt.Sprint("run-", i), Dispatch: fmt.Sprint("d-", i), Phase: "tool.pre", Subscription: "s", State: hook.Completed, Visibility: hook.VisibleInAudit,
 			Scope: hook.Scope{Session: others, Turn: "t"}, Started: begin.Add(time.Duration(i) * time.Second),
@@ -91,9 +92,10 @@ func TestRunsBehindOthers(t *testing.T) {
 		} else if i >= 150 {
 			r.Visibility = hook.VisibleInDebug
 		}
-		if err := journal.Append(t.Context(), []hook.Run{r}); err != nil {
-			t.Fatal(err)
-		}
+		runs[i] = r
+	}
+	if err := journal.Append(t.Context(), runs); err != nil {
+		t.Fatal(err)
 	}
 	for _, c := range []struct {
 		as, query string

@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay/permit"
 )
 
-// keyGuard returns a guard for the files that hold keys of providers or secrets of channels,
-// and for the tokens of the server. No mode, rule or approval lets a call read or change such a file. The guard
+// keyGuard returns a guard for the files that hold keys of providers, secrets of channels or the
+// password of the store, and for the tokens of the server. No mode, rule or approval lets a call read or change such a file. The guard
 // uses the findings of the floor about a call. For programs that the floor cannot analyse,
 // the sandbox hides the files.
 func keyGuard(s *config.Loaded, floor *permit.Options) ([]permit.Guard, error) {
@@ -39,7 +39,7 @@ func keyGuard(s *config.Loaded, floor *permit.Options) ([]permit.Guard, error) {
 			}
 			direct, err := filepath.EvalSymlinks(path)
 			if slices.Contains(files, path) || err == nil && slices.Contains(files, direct) {
-				return fmt.Errorf("%s contains the key of a provider or a channel, and only Belay may read or change it", f.Subject)
+				return fmt.Errorf("%s contains a key or a password, and only Belay may read or change it", f.Subject)
 			}
 			if below(path, tokens) || err == nil && below(direct, tokens) {
 				return fmt.Errorf("%s has tokens of Belay, and only Belay may read or change them", f.Subject)
@@ -50,10 +50,13 @@ func keyGuard(s *config.Loaded, floor *permit.Options) ([]permit.Guard, error) {
 	return []permit.Guard{{ID: "belay.keys", Check: check}}, nil
 }
 
-// keyFiles returns the files that hold keys of providers or secrets of channels. It also
-// returns the targets of links.
+// keyFiles returns the files that hold keys of providers or secrets of channels, and the
+// settings files with the password of a database. It also returns the targets of links.
 func keyFiles(s *config.Loaded) []string {
 	var files []string
+	for _, file := range s.PasswordFiles() {
+		files = append(files, withTarget(file)...)
+	}
 	for _, name := range s.ProviderNames() {
 		p, err := s.Provider(name)
 		if err != nil || p.KeyFile == "" {

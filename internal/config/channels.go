@@ -119,6 +119,41 @@ var channelKeys = map[string]struct{ needs, may []string }{
 	ChannelWebhook:  {[]string{"url", "secret"}, nil},
 }
 
+// channelIDs are the ids that a service sends: an answer is compared with them. A name that people read there would match nobody,
+// or later somebody else who has taken the name.
+var channelIDs = map[string]struct {
+	to, approver         *regexp.Regexp
+	findTo, findApprover string
+}{
+	ChannelSlack: {
+		regexp.MustCompile(`^[CDGUW][A-Z0-9]+$`), regexp.MustCompile(`^[UW][A-Z0-9]+$`),
+		"such as C0123456789, at the end of the details of the channel", "such as U0123456789, in the menu of the person's profile",
+	},
+	ChannelTelegram: {
+		regexp.MustCompile(`^-?[0-9]+$`), regexp.MustCompile(`^[0-9]+$`),
+		"such as \"-1001234567890\" for a group: getUpdates of the bot's API shows it after a message in the chat", "such as \"123456789\": when the person presses a button, the refusal shows the id",
+	},
+}
+
+// checkIDs records the names that are written where ids belong.
+func (r *reading) checkIDs(what string, pair *ast.MappingValueNode, c *Channel) {
+	ids, ok := channelIDs[c.Kind]
+	if !ok {
+		return
+	}
+	if !ids.to.MatchString(c.To) {
+		r.refusef(pair.Key, "%s: to: %q is not an id of %s: write the id, %s", what, c.To, c.Kind, ids.findTo)
+	}
+	if len(c.Approvers) == 0 {
+		r.refusef(pair.Key, "%s: approvers: the list is empty, so nobody could decide: write the ids of people, %s", what, ids.findApprover)
+	}
+	for _, id := range c.Approvers {
+		if !ids.approver.MatchString(id) {
+			r.refusef(pair.Key, "%s: approvers: %q is not the id of a person in %s: write the id, %s", what, id, c.Kind, ids.findApprover)
+		}
+	}
+}
+
 func (r *reading) channel(what string, pair *ast.MappingValueNode) Channel {
 	var c Channel
 	given := make(map[string]bool)
@@ -173,6 +208,9 @@ func (r *reading) channel(what string, pair *ast.MappingValueNode) Channel {
 		if key != "kind" && !slices.Contains(fits.needs, key) && !slices.Contains(fits.may, key) {
 			r.refusef(pair.Key, "%s: %s: a channel of kind %s has no such setting", what, spelled(key), c.Kind)
 		}
+	}
+	if len(r.problems) == before {
+		r.checkIDs(what, pair, &c)
 	}
 	for _, s := range []Secret{c.Token, c.AppToken, c.Secret} {
 		if s.Env != "" && s.File != "" {

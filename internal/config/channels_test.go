@@ -21,6 +21,14 @@ func TestChannelMistakes(t *testing.T) {
 		{"a kind exists", "channels:\n  team: {kind: slak}\n", "", "channels.team: kind: "},
 		{"Slack needs both tokens", "channels:\n  team: {kind: slack, to: C1, token_env: BOT, approvers: [U1]}\n", "", "channels.team: app_token_env or app_token_file is missing: a channel of kind slack needs it"},
 		{"somebody must decide", "channels:\n  team: {kind: telegram, to: \"1\", token_env: BOT}\n", "", "channels.team: approvers is missing"},
+		{"a channel is an id", slackTo("'#ops'", "U1"), "", `channels.team: to: "#ops" is not an id of slack: write the id, such as C0123456789, at the end of`},
+		{"a name of a channel is not an id", slackTo("ops", "U1"), "", `channels.team: to: "ops" is not an id`},
+		{"a person is an id", slackTo("C1", "U1, '@ann'"), "", `channels.team: approvers: "@ann" is not the id of a person in slack: write the id, such as U0123456789`},
+		{"a channel is not a person", slackTo("C1", "C2"), "", `channels.team: approvers: "C2" is not the id of a person`},
+		{"a list of approvers has somebody", slackTo("C1", ""), "", "channels.team: approvers: the list is empty, so nobody could decide"},
+		{"a chat is a number", "channels:\n  t: {kind: telegram, to: '@ops', token_env: BOT, approvers: ['1']}\n", "", `channels.t: to: "@ops" is not an id of telegram: write the id, such as "-1001234567890" for a group`},
+		{"a person is a number", "channels:\n  t: {kind: telegram, to: '-100', token_env: BOT, approvers: ['@ann']}\n", "", `channels.t: approvers: "@ann" is not the id of a person in telegram`},
+		{"a group is not a person", "channels:\n  t: {kind: telegram, to: '-100', token_env: BOT, approvers: ['-100']}\n", "", `channels.t: approvers: "-100" is not the id of a person`},
 		{"nobody decides in a webhook", "channels:\n  p: {kind: webhook, url: \"https://x\", secret_env: S, approvers: [a]}\n", "", "channels.p: approvers: a channel of kind webhook has no such setting"},
 		{"a secret is not in the file", "channels:\n  p: {kind: webhook, url: \"https://x\", secret: hush}\n", "", "channels.p: secret: a secret must not be in settings"},
 		{"a token is not in the file", "channels:\n  p: {kind: slack, app_token: xapp-hush}\n", "", "channels.p: app_token: a secret must not be in settings"},
@@ -64,4 +72,9 @@ func TestSecretsOfChannels(t *testing.T) {
 			t.Errorf("%+v: %q, %v", test.secret, got, err)
 		}
 	}
+}
+
+// slackTo is a channel of Slack with a destination and approvers.
+func slackTo(to, approvers string) string {
+	return "channels:\n  team: {kind: slack, to: " + to + ", token_env: BOT, app_token_env: APP, approvers: [" + approvers + "]}\n"
 }

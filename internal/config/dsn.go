@@ -34,6 +34,14 @@ func MaskDSN(store string) string {
 	return u.String()
 }
 
+// hasPassword reports whether a store is a URL with a password.
+func hasPassword(store string) bool {
+	return IsDSN(store) && strings.Contains(MaskDSN(store), maskedPassword)
+}
+
+// PasswordFiles returns the settings files that contain the password of a database.
+func (l *Loaded) PasswordFiles() []string { return l.passwordFiles }
+
 const maskedPassword = "xxxxx"
 
 // Home returns the directory for files that belong to the store: the directory of the

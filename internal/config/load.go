@@ -58,6 +58,8 @@ type Loaded struct {
 	beforePlan string
 	lines      map[string]string // file and line of each rule and guard; the key is its Where
 	environ    []string
+
+	passwordFiles []string
 }
 
 // Options say where to search. A nil *Options is valid.
@@ -261,6 +263,11 @@ func (l *Loaded) set(path string, from Source, read func(into any) error) error 
 	}
 	if path == "mode" && changed.Mode == planMode && l.Mode != planMode && l.from[path].Kind != "default" {
 		l.beforePlan = l.Mode
+	}
+	if path == "store" && hasPassword(changed.Store) {
+		if file := map[string]string{"system": l.SystemFile, "user": l.UserFile}[from.Kind]; file != "" {
+			l.passwordFiles = append(l.passwordFiles, file)
+		}
 	}
 	l.Config = changed
 	l.from[path] = from

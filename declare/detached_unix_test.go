@@ -111,6 +111,10 @@ func TestADetachedCommand(t *testing.T) { // SPEC B-01
 	if err != nil || outcome.Output.Decision != belay.ToolPass {
 		t.Errorf("the gate answered %+v, %v", outcome.Output, err)
 	}
+	explained, err := belay.ToolPre.Explain(t.Context(), snapshot, call)
+	if err != nil || len(explained.Entries) != 1 || explained.Entries[0].State != hook.Completed || explained.Entries[0].Code != "" {
+		t.Errorf("the explanation is %+v, %v: want a hook that has not failed", explained, err)
+	}
 	if err := snapshot.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}

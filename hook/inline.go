@@ -44,12 +44,15 @@ func (d *dispatch) inline(end int) {
 // answer handles an error of a handler, or an answer that is not nil.
 func (d *dispatch) answer(e *entry, start, took int64, out Output, err error) {
 	if err != nil {
-		if work, ok := errors.AsType[*detach.Work](err); ok && d.trace == nil {
+		work, continues := errors.AsType[*detach.Work](err)
+		if !continues {
+			d.fail(e, start, took, d.problem(err))
+			return
+		}
+		if d.trace == nil { // an explanation writes no record, and nobody waits for an answer
 			d.detach(e, start, work)
 			return
 		}
-		d.fail(e, start, took, d.problem(err))
-		return
 	}
 	ans := answerOf(out)
 	if d.started != nil && d.trace == nil && ans.empty() { // the new record may replace a started record

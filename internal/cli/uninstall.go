@@ -240,14 +240,27 @@ func program() []remnant {
 	if _, err := os.Lstat(filepath.Join(share, "man", "man1", "belay.1")); err != nil {
 		return nil
 	}
-	files, _ := filepath.Glob(filepath.Join(share, "man", "man1", "belay-*.1")) // only a bad pattern is an error
-	files = append(files, filepath.Join(share, "man", "man1", "belay.1"), filepath.Join(share, "bash-completion", "completions", "belay"),
-		filepath.Join(share, "zsh", "site-functions", "_belay"), filepath.Join(share, "fish", "vendor_completions.d", "belay.fish"), self)
-	var all []remnant
-	for _, file := range files {
+	pages := filepath.Join(share, "man", "man1", "belay*.1") // one line: there are more than a hundred
+	all := []remnant{{Kind: "program", Path: pages, remove: func() error { return removePages(pages) }}}
+	for _, file := range []string{
+		filepath.Join(share, "bash-completion", "completions", "belay"), filepath.Join(share, "zsh", "site-functions", "_belay"),
+		filepath.Join(share, "fish", "vendor_completions.d", "belay.fish"), self,
+	} {
 		if _, err := os.Lstat(file); err == nil {
 			all = append(all, remnant{Kind: "program", Path: file, remove: func() error { return os.Remove(file) }})
 		}
 	}
 	return all
+}
+
+// removePages removes the manual pages of the program: belay.1, and belay-COMMAND.1. Others have another name.
+func removePages(pattern string) error {
+	files, err := filepath.Glob(pattern)
+	problems := []error{err}
+	for _, file := range files {
+		if rest := strings.TrimPrefix(filepath.Base(file), "belay"); rest[0] == '.' || rest[0] == '-' {
+			problems = append(problems, os.Remove(file))
+		}
+	}
+	return errors.Join(problems...)
 }

@@ -64,3 +64,45 @@ func TestRemovesOnlyStores(t *testing.T) {
 		})
 	}
 }
+
+// A store that a program has open is named once, however often the projects and the settings name it.
+//
+// SPEC Q-03
+func TestOpenStoreIsNamedOnce(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), ".belay", "belay.db")
+	if err := os.MkdirAll(file+"-holders", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{file, filepath.Join(file+"-holders", "ABC")} {
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var l left
+	l.store("store", file)
+	l.home(filepath.Dir(file))
+	l.home(filepath.Dir(file))
+	if len(l.all) != 1 || !slices.Equal(l.open, []string{file}) {
+		t.Errorf("open are %q of %d", l.open, len(l.all))
+	}
+}
+
+// The manual pages are one line, and pages of other programs stay.
+//
+// SPEC Q-03
+func TestRemovesOwnPages(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"belay.1", "belay-run.1", "belayer.1", "other.1"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := removePages(filepath.Join(dir, "belay*.1")); err != nil {
+		t.Fatal(err)
+	}
+	if names, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || !slices.Equal(names, []string{filepath.Join(dir, "belayer.1"), filepath.Join(dir, "other.1")}) {
+		t.Errorf("%q stay, %v", names, err)
+	}
+}

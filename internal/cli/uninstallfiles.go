@@ -64,8 +64,9 @@ func (l *left) store(kind, file string) {
 		return
 	}
 	if isOpen(file) {
-		l.keep(kind, file, endIt)
-		l.open = append(l.open, file)
+		if l.keep(kind, file, endIt); !slices.Contains(l.open, file) { // projects and settings may name it again
+			l.open = append(l.open, file)
+		}
 		return
 	}
 	if !gone && !isStore(file) {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -11,7 +12,7 @@ import (
 )
 
 // try installs the program for this machine from its archive into an empty directory, as the install script does, and uses it:
-// the version, the tour, and a session that is stored and shown.
+// the version, the tour, a session that is stored and shown, and the removal of all that.
 func (r *release) try(ctx context.Context) error {
 	here := platform{runtime.GOOS, runtime.GOARCH}
 	if here.system == "windows" || !slices.Contains(r.platforms, here) {
@@ -47,6 +48,7 @@ func (r *release) try(ctx context.Context) error {
 		{"== Timeline: ", []string{belay, "demo"}},
 		{"I listed the files.", []string{belay, "run", "--model", "scripted/try.yaml", "--mode", "build", "What is here?"}},
 		{"What is here?", []string{belay, "show"}},
+		{"program  " + belay, []string{belay, "uninstall", "--yes"}},
 	} {
 		text, err := r.command(ctx, project, env, step.argv[0], step.argv[1:]...)
 		if err != nil {
@@ -56,6 +58,25 @@ func (r *release) try(ctx context.Context) error {
 			return fmt.Errorf("%s does not print %q:\n%s", strings.Join(step.argv, " "), step.want, text)
 		}
 	}
-	fmt.Fprintf(r.log, "installed %s from its archive: the version, the tour and a session are right\n", here)
+	left, err := filesIn(dir)
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(left, []string{filepath.Join(project, "try.yaml")}) {
+		return fmt.Errorf("belay uninstall leaves %q", left)
+	}
+	fmt.Fprintf(r.log, "installed %s from its archive: the version, the tour and a session are right, and uninstall leaves nothing\n", here)
 	return nil
+}
+
+// filesIn returns the files in a directory and below it.
+func filesIn(dir string) ([]string, error) {
+	var files []string
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			files = append(files, path)
+		}
+		return err
+	})
+	return files, err
 }

@@ -85,7 +85,8 @@ func TestAShadowRunGivesTheSameAnswers(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		words := []string{"prod", "live", "drafts", "team", "outside"}
 		tried := denies("tried", "*", rapid.SampledFrom(words).Draw(rt, "denied"))
-		other := denies("other", "note", rapid.SampledFrom(words).Draw(rt, "also denied"))
+		word, kind := rapid.SampledFrom(words).Draw(rt, "also"), rapid.SampledFrom([]string{"denies", "asks", "adds"}).Draw(rt, "other")
+		other, auto, changed := changes(kind, word), approves(belay.Allow("fine")), 0
 		shadow := tried.Options()
 		shadow.Shadow = true
 		live := belay.ToolPre.On("tried", handlerOf(tried), &shadow)
@@ -94,11 +95,13 @@ func TestAShadowRunGivesTheSameAnswers(t *testing.T) {
 		for i := range rapid.IntRange(1, 4).Draw(rt, "sessions") {
 			var calls []scripted.Call
 			for range rapid.IntRange(1, 4).Draw(rt, "calls") {
-				calls = append(calls, scripted.Call{
-					Tool: rapid.SampledFrom([]string{"note", "send"}).Draw(rt, "tool"), Input: fmt.Sprintf(`{"to":%q}`, rapid.SampledFrom(words).Draw(rt, "word")),
-				})
+				to := rapid.SampledFrom(words).Draw(rt, "word")
+				calls = append(calls, scripted.Call{Tool: rapid.SampledFrom([]string{"note", "send"}).Draw(rt, "tool"), Input: fmt.Sprintf(`{"to":%q}`, to)})
+				if calls[len(calls)-1].Tool == "note" && to == word {
+					changed++
+				}
 			}
-			record(t, store, fmt.Sprintf("s%d", i), belay.Options{Hooks: []hook.Subscription{live, other}}, calls)
+			record(t, store, fmt.Sprintf("s%d", i), belay.Options{Hooks: []hook.Subscription{live, other, auto}}, calls)
 		}
 		wouldDeny := 0
 		for r, err := range store.Journal().(hook.ListJournal).List(t.Context(), hook.Filter{Subscription: "tried"}) {
@@ -109,7 +112,7 @@ func TestAShadowRunGivesTheSameAnswers(t *testing.T) {
 				wouldDeny++
 			}
 		}
-		report := run(t, store, &backtest.Policy{Hooks: []hook.Subscription{live, other}}, nil)
+		report := run(t, store, &backtest.Policy{Hooks: []hook.Subscription{live, other, auto}}, nil)
 		if len(report.Differences) != 0 {
 			rt.Fatalf("the same hooks differ:\n%s", strings.Join(lines(report), "\n"))
 		}
@@ -120,13 +123,36 @@ func TestAShadowRunGivesTheSameAnswers(t *testing.T) {
 		if got.Denied != wouldDeny {
 			rt.Fatalf("the shadow hook denied %d calls in the backtest, and %d live", got.Denied, wouldDeny)
 		}
-		switchedOn := run(t, store, &backtest.Policy{Hooks: []hook.Subscription{tried, other}}, nil)
+		switchedOn := run(t, store, &backtest.Policy{Hooks: []hook.Subscription{tried, other, auto}}, nil)
 		for i := range switchedOn.Differences {
 			if now := switchedOn.Differences[i].Now; now.Outcome != backtest.Denied || now.By != "tried" {
 				rt.Fatalf("an unexpected difference: %s", lines(switchedOn)[i])
 			}
 		}
+		without := run(t, store, &backtest.Policy{Hooks: []hook.Subscription{live, auto}}, nil)
+		if len(without.Differences) != changed {
+			rt.Fatalf("the hook that %s changed %d calls, but without it %d differ:\n%s", kind, changed, len(without.Differences), strings.Join(lines(without), "\n"))
+		}
 	})
+}
+
+// changes returns a hook that denies, asks about or adds a field to the calls of note with a
+// word. The one that asks has the name of the tool.
+func changes(kind, word string) hook.Subscription {
+	if kind == "denies" {
+		return denies("other", "note", word)
+	}
+	id := map[string]string{"asks": "note", "adds": "other"}[kind]
+	return belay.ToolPre.On(id, func(_ context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
+		switch text := string(call.Input()); {
+		case !strings.Contains(text, word):
+			return belay.Pass, nil
+		case kind == "asks":
+			return belay.Ask("look first"), nil
+		default:
+			return belay.ToolVerdict{Input: []byte(strings.TrimSuffix(text, "}") + `,"careful":true}`)}, nil
+		}
+	}, &hook.Options{Match: hook.Match{Tools: []string{"note"}}, Capabilities: hook.CanAsk | hook.CanBlock | hook.CanRewriteInput})
 }
 
 // handlerOf returns a handler that answers as a gate of tool.pre does.

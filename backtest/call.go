@@ -62,6 +62,7 @@ func (s *session) replayCall(ctx context.Context, m *belay.Message, call *belay.
 		return nil
 	}
 	s.calls++
+	s.learnDefaults(call)
 	in := callInput{ID: call.ID, Tool: call.Tool, Input: call.Input}
 	if len(call.RewrittenBy) == 0 && call.Final != nil { // only defaults were added
 		in.Input, in.Original = call.Final, call.Input
@@ -70,7 +71,7 @@ func (s *session) replayCall(ctx context.Context, m *belay.Message, call *belay.
 	if err != nil {
 		return err
 	}
-	note, differs := callDiffers(call, &was, &now, s.asker)
+	note, differs := callDiffers(call, &was, &now, s.asker, s.defaults[call.Tool])
 	n, silent := s.asker.silent[hookKey{belay.ToolPre.Name(), was.By}]
 	switch {
 	case differs && s.asker.isUnknown(&was, &now):
@@ -84,7 +85,7 @@ func (s *session) replayCall(ctx context.Context, m *belay.Message, call *belay.
 		d.Call, d.Tool, d.Input, d.Was, d.Now, d.Note = call.ID, call.Tool, call.Input, was, now, note
 		s.differ(d)
 	}
-	if result == nil || now.refused() || !ran(&was) || result.Class == belay.ClassDenied {
+	if result == nil || now.refused() || !ran(&was) || inquired && result.Class == belay.ClassDenied {
 		return nil
 	}
 	return s.replayResult(ctx, m, call, result, cmp.Or(string(final), "{}"))

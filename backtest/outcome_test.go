@@ -27,6 +27,13 @@ func rewrites(input string) hook.Subscription {
 	}, &hook.Options{Capabilities: hook.CanRewriteInput})
 }
 
+// then returns a hook that replaces the input after move.
+func then(id, input string) hook.Subscription {
+	return belay.ToolPre.On(id, func(context.Context, belay.ToolCall) (belay.ToolVerdict, error) {
+		return belay.ToolVerdict{Input: []byte(input)}, nil
+	}, &hook.Options{Capabilities: hook.CanRewriteInput, After: []string{"move"}})
+}
+
 // approves returns a hook that answers in place of a person.
 func approves(v belay.ApprovalVerdict) hook.Subscription {
 	return belay.ApprovalRequest.On("auto", func(context.Context, belay.ApprovalAsked) (belay.ApprovalVerdict, error) { return v, nil },
@@ -82,6 +89,24 @@ func TestOutcomes(t *testing.T) {
 		"a call that is rewritten differently": {
 			before: []hook.Subscription{rewrites(`{"path":"attic"}`)}, after: []hook.Subscription{rewrites(`{"path":"cellar"}`)},
 			want: []string{sent + `allowed as {"path":"attic"} -> allowed as {"path":"cellar"}`},
+		},
+		"a field that a hook added and nobody adds now": {
+			before: []hook.Subscription{rewrites(`{"path":"drafts","careful":true}`)}, want: []string{sent + `allowed as {"path":"drafts","careful":true} -> allowed`},
+		},
+		"a hook with the name of the tool is gone": {
+			before: []hook.Subscription{always("note", belay.Ask("look first"), nil), approves(belay.Allow("fine"))}, want: []string{sent + "asked by note, approved by auto -> allowed"},
+		},
+		"a denied call that a person must approve now": {before: []hook.Subscription{always("gate", belay.Deny("no"), nil)}, after: []hook.Subscription{asks}, want: []string{sent + "denied by gate -> asked by asks"}},
+		"a call that two hooks rewrote, one of them as now": {
+			before: []hook.Subscription{rewrites(`{"path":"attic"}`), then("again", `{"path":"cellar"}`)}, after: []hook.Subscription{rewrites(`{"path":"attic"}`)},
+			want: []string{sent + `allowed as {"path":"cellar"} -> allowed as {"path":"attic"}`},
+		},
+		"one hook rewrites as two did before": {
+			before: []hook.Subscription{rewrites(`{"path":"attic"}`), then("again", `{"path":"cellar"}`)}, after: []hook.Subscription{rewrites(`{"path":"cellar"}`)},
+		},
+		"an approved call with another input now": {
+			before: []hook.Subscription{asks, approves(belay.Allow("fine"))}, after: []hook.Subscription{rewrites(`{"path":"attic"}`), asks, approves(belay.Allow("fine"))},
+			want: []string{sent + `asked by asks, approved by auto -> asked by asks, approved by auto as {"path":"attic"}`},
 		},
 		"the same rewriting is no difference": {before: []hook.Subscription{rewrites(`{"path": "attic"}`)}, after: []hook.Subscription{rewrites(`{"path":"attic"}`)}},
 		"gates see the rewritten input": {
@@ -154,5 +179,64 @@ func TestHooksWithEffectsAreNotAsked(t *testing.T) {
 	report = run(t, store, policy, &backtest.Options{AllowEffects: true})
 	if asked != 2 || len(report.Differences) != 2 {
 		t.Errorf("with AllowEffects the webhook was asked %d times, and there are %d differences; want 2 and 2", asked, len(report.Differences))
+	}
+}
+
+// A tool that refuses by itself has run: no policy denied the call, and tool.post got its result.
+//
+// SPEC O-02
+func TestToolsThatRefuseAreNoDifference(t *testing.T) {
+	t.Parallel()
+	store := memstore.New(nil)
+	shy := belay.NewRawTool(belay.ToolDeclaration{Name: "shy", Description: "Refuses."}, func(context.Context, *belay.Invocation) (belay.Result, error) {
+		return belay.Failed(belay.ClassDenied, "drafts was not read, so nothing was changed."), nil
+	}, nil)
+	record(t, store, "s", belay.Options{Tools: []belay.Tool{shy}}, []scripted.Call{{Tool: "shy", Input: `{}`}})
+	report := run(t, store, &backtest.Policy{Hooks: []hook.Subscription{hides("drafts")}}, nil)
+	if diff := cmp.Diff([]string{`s result shy{}: kept -> kept as "*** was not read, so nothing was changed."`}, lines(report)); diff != "" {
+		t.Errorf("the differences (-want +got):\n%s", diff)
+	}
+}
+
+// Defaults that Belay added to a call are no rewriting, also if a hook rewrote the same call. What
+// a hook added is one.
+//
+// SPEC O-02
+func TestDefaultsAreNoDifference(t *testing.T) {
+	t.Parallel()
+	type input struct {
+		Path    string `json:"path"`
+		Deep    int    `json:"deep" default:"3"`
+		Careful *bool  `json:"careful,omitempty"`
+	}
+	walk := belay.NewTool("walk", "Walks.", func(context.Context, input) (string, error) { return "there", nil }, nil)
+	moves := func(input string) hook.Subscription {
+		return belay.ToolPre.On("move", func(_ context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
+			if !strings.Contains(string(call.Input()), "drafts") {
+				return belay.Pass, nil
+			}
+			return belay.ToolVerdict{Input: []byte(input)}, nil
+		}, &hook.Options{Capabilities: hook.CanRewriteInput})
+	}
+	for name, c := range map[string]struct {
+		before, after string
+		want          []string
+	}{
+		"only the default is missing": {before: `{"path":"attic","deep":3}`, after: `{"path":"attic"}`},
+		"another field is missing": {
+			before: `{"path":"attic","deep":3,"careful":true}`, after: `{"path":"attic"}`,
+			want: []string{`s call walk{"path":"drafts"}: allowed as {"path":"attic","deep":3,"careful":true} -> allowed as {"path":"attic"}`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := memstore.New(nil)
+			record(t, store, "s", belay.Options{Tools: []belay.Tool{walk}, Hooks: []hook.Subscription{moves(c.before)}},
+				[]scripted.Call{{Tool: "walk", Input: `{"path":"hall"}`}, {Tool: "walk", Input: `{"path":"drafts"}`}})
+			report := run(t, store, &backtest.Policy{Hooks: []hook.Subscription{moves(c.after)}}, nil)
+			if diff := cmp.Diff(c.want, lines(report)); diff != "" {
+				t.Errorf("the differences (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -10,8 +10,10 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/backtest"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/policy"
 	"github.com/belay-run/belay/provider/scripted"
 	"github.com/belay-run/belay/store/memstore"
+	"github.com/belay-run/belay/toolbox"
 )
 
 // person answers every question.
@@ -83,6 +85,33 @@ func TestQuestionsOfTools(t *testing.T) {
 		report := run(t, store, &backtest.Policy{Hooks: []hook.Subscription{hides("nothing")}}, nil)
 		if len(report.Differences) > 0 || report.Calls != 1 {
 			t.Errorf("answered with %v: %d calls, and the differences\n%s", allow, report.Calls, strings.Join(lines(report), "\n"))
+		}
+	}
+}
+
+// So are the questions of the tools that Belay has for it, whose hooks have the names of the tools.
+//
+// SPEC O-02
+func TestQuestionsOfTheModel(t *testing.T) {
+	t.Parallel()
+	planning := toolbox.Planning(
+		func(context.Context, string, string, policy.Settings) bool { return true },
+		func(context.Context, string) (string, error) { return "standard", nil },
+	)
+	for tool, c := range map[string]struct {
+		extension belay.Extension
+		input     string
+	}{
+		toolbox.AskUserTool: {toolbox.AskUser(), `{"question":"Which size?"}`},
+		toolbox.PlanTool:    {planning, `{"plan":"Do it."}`},
+	} {
+		for _, allow := range []bool{true, false} {
+			store := memstore.New(nil)
+			record(t, store, "s", belay.Options{Extensions: []belay.Extension{c.extension}, Approver: person{allow}}, []scripted.Call{{Tool: tool, Input: c.input}})
+			report := run(t, store, &backtest.Policy{}, nil)
+			if len(report.Differences) > 0 || report.Calls != 1 {
+				t.Errorf("%s answered with %v: %d calls, and the differences\n%s", tool, allow, report.Calls, strings.Join(lines(report), "\n"))
+			}
 		}
 	}
 }

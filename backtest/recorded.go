@@ -46,8 +46,9 @@ func wasOf(call *belay.CallPart, result *belay.ResultPart, approval *belay.Appro
 		if inquired {
 			break
 		}
-		was.Outcome = Denied
-		was.By, was.Reason, _ = recorded.Denial(result.Text)
+		if by, reason, ok := recorded.Denial(result.Text); ok {
+			was.Outcome, was.By, was.Reason = Denied, by, reason
+		} // otherwise the tool ran, and refused by itself
 	default:
 	}
 	return was, ""
@@ -60,10 +61,10 @@ func ran(was *Outcome) bool {
 
 // callDiffers reports whether the outcomes of a call differ. The note explains what the
 // outcomes do not say.
-func callDiffers(call *belay.CallPart, was, now *Outcome, a *asker) (note string, differs bool) {
+func callDiffers(call *belay.CallPart, was, now *Outcome, a *asker, defaults map[string]bool) (note string, differs bool) {
 	switch {
-	case was.Outcome == Asked && was.Refused == "" && was.By == call.Tool && now.Outcome == Allowed:
-		return "", false // the tool asked by itself, as ask_user does. It is no part of the policy
+	case was.Outcome == Asked && isOwnQuestion(call.Tool, was.By) && !a.known[hookKey{belay.ToolPre.Name(), was.By}] && now.Outcome == Allowed:
+		return "", false
 	case was.refused() && now.refused():
 		return "", was.Outcome != now.Outcome && was.By != now.By
 	case was.Outcome != now.Outcome:
@@ -83,7 +84,14 @@ func callDiffers(call *belay.CallPart, was, now *Outcome, a *asker) (note string
 	case was.refused():
 		return "", false
 	}
-	return "", !sameInput(call, was, now)
+	return "", !sameInput(call, was, now, defaults)
+}
+
+// isOwnQuestion reports whether the hook that asked belongs to the tool itself: the hooks of
+// ask_user and of present_plan, which have the names of their tools. They are no part of the
+// policy. Any other hook may also have the name of a tool.
+func isOwnQuestion(tool, by string) bool {
+	return by == tool && (tool == "ask_user" || tool == "present_plan")
 }
 
 // isApprover reports whether a decision was the one of a hook, and not of a person. A record does
@@ -114,8 +122,9 @@ func (a *asker) isUnknown(was, now *Outcome) bool {
 }
 
 // sameInput reports whether a call has the same final input in both outcomes. The recorded
-// input of a rewritten call may also have defaults of its tool, which do not count.
-func sameInput(call *belay.CallPart, was, now *Outcome) bool {
+// input of a rewritten call may also have defaults of its tool, which do not count. defaults are
+// the names of those that other calls of the tool have got, or nil if there were no such calls.
+func sameInput(call *belay.CallPart, was, now *Outcome, defaults map[string]bool) bool {
 	before, after := was.Input, now.Input
 	if before == nil && after == nil {
 		return true
@@ -144,11 +153,41 @@ func sameInput(call *belay.CallPart, was, now *Outcome) bool {
 	}
 	for k := range old {
 		_, isSent := sent[k]
-		if _, now := late[k]; !now && !isSent {
-			delete(old, k) // a default
+		if _, isLate := late[k]; isLate || isSent {
+			continue
+		}
+		if defaults[k] || defaults == nil && now.Input != nil { // what nothing rewrites now, a hook has added
+			delete(old, k)
 		}
 	}
 	return reflect.DeepEqual(x, y)
+}
+
+// learnDefaults keeps the names of the fields that Belay added to a call which nobody rewrote.
+func (s *session) learnDefaults(call *belay.CallPart) {
+	if len(call.RewrittenBy) > 0 {
+		return
+	}
+	if s.defaults == nil {
+		s.defaults = make(map[string]map[string]bool)
+	}
+	known := s.defaults[call.Tool]
+	if known == nil {
+		known = make(map[string]bool)
+		s.defaults[call.Tool] = known
+	}
+	if call.Final == nil {
+		return
+	}
+	var sent, final map[string]json.RawMessage
+	if json.Unmarshal(call.Input, &sent) != nil || json.Unmarshal(call.Final, &final) != nil {
+		return
+	}
+	for k := range final {
+		if _, isSent := sent[k]; !isSent {
+			known[k] = true
+		}
+	}
 }
 
 // asFailure reports whether a dispatch failed because a hook of a collect phase failed

@@ -23,6 +23,9 @@ type session struct {
 	// first call needs them.
 	approvals map[[2]string]*belay.Approval
 	inquired  map[[2]string]bool // a person has refused a question of the tool itself
+	// defaults are the fields that Belay has added to calls, by tool. A tool whose calls were
+	// all rewritten has none.
+	defaults map[string]map[string]bool
 	// prompt is a user message whose answer has not been read yet.
 	prompt *belay.Message
 	// response is a message with calls whose results have not been read yet.

@@ -13,6 +13,7 @@ import (
 
 var auditBackend = &sqltest.AuditBackend{
 	Backend: backend,
+	Names:   "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()",
 	Raw: func(t testing.TB, s sqltest.Store) *sql.DB {
 		tampered.Store(s, true)
 		db, err := sql.Open("pgx", s.(*postgres.Store).DSN())
@@ -41,6 +42,14 @@ var auditBackend = &sqltest.AuditBackend{
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	auditBackend.Audit(t)
+}
+
+// Every table and column is covered by the chain, or is known not to be.
+//
+// SPEC O-03
+func TestAuditCoversNewColumns(t *testing.T) {
+	t.Parallel()
+	auditBackend.Covers(t)
 }
 
 // An anchor finds a chain that was made anew.

@@ -13,6 +13,7 @@ import (
 
 var auditBackend = &sqltest.AuditBackend{
 	Backend: backend,
+	Names:   "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
 	Raw: func(t testing.TB, s sqltest.Store) *sql.DB {
 		tampered.Store(s, true)
 		db, err := sql.Open("sqlite", s.(*sqlite.Store).Path())
@@ -34,6 +35,14 @@ var auditBackend = &sqltest.AuditBackend{
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	auditBackend.Audit(t)
+}
+
+// Every table and column is covered by the chain, or is known not to be.
+//
+// SPEC O-03
+func TestAuditCoversNewColumns(t *testing.T) {
+	t.Parallel()
+	auditBackend.Covers(t)
 }
 
 // An anchor finds a chain that was made anew.

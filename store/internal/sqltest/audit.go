@@ -25,8 +25,69 @@ type AuditBackend struct {
 	Raw func(t testing.TB, s Store) *sql.DB
 	// Verify verifies the database of a transaction.
 	Verify func(ctx context.Context, tx *sql.Tx) (*audit.Verification, error)
+	// Names is a query for the names of the tables of a store.
+	Names string
 	// Untyped says that a column can have values of any type.
 	Untyped bool
+}
+
+// uncovered are the tables that the chain does not cover, and why. A new table must be added
+// here or to package audit.
+var uncovered = map[string]string{
+	"sessions":       "a part of the transcript; the grants in its column state are covered",
+	"session_labels": "titles and labels, which anybody who may describe a session changes",
+	"messages":       "the transcript",
+	"calls":          "the transcript",
+	"turn_usage":     "sums of the transcript",
+	"queued_turns":   "work that waits",
+	"due_turns":      "work that waits",
+	"turn_keys":      "work that waits",
+	"job_keys":       "work that waits",
+	"job_inputs":     "work that waits",
+	"unfolded":       "empty except in a migration",
+	"holders":        "processes that have the store open",
+	"counters":       "the next numbers",
+
+	"belay_version": "the version of the schema", "belay_postgres_version": "the version of the schema",
+
+	"river_leader": "River", "river_migration": "River", "river_notification": "River", "river_job": "River", "river_queue": "River",
+}
+
+// Covers asserts that each table of the database is covered by the chain, or is known not to be,
+// and that each column of a covered table is hashed. So a new column cannot be forgotten.
+func (b *AuditBackend) Covers(t *testing.T) {
+	raw := b.Raw(t, b.Open(t, nil))
+	covered := make(map[string][]string)
+	for _, table := range []*audit.Table{&audit.Runs, &audit.Approvals, &audit.Words, &audit.Hooks, &chainTable} {
+		covered[table.Name] = table.Columns
+	}
+	tables, err := record.Collect(t.Context(), raw, b.Names, nil, func(rows *sql.Rows, name *string) error { return rows.Scan(name) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range tables {
+		if _, known := uncovered[table]; known {
+			continue
+		}
+		hashed, ok := covered[table]
+		if !ok {
+			t.Errorf("the table %s is new: add it to the tables of package audit, or to those that the chain does not cover, with the reason", table)
+			continue
+		}
+		rows, err := raw.QueryContext(t.Context(), "SELECT * FROM "+table+" LIMIT 0") //nolint:gosec // the name comes from the database
+		if err != nil {
+			t.Fatal(err)
+		}
+		columns, err := rows.Columns()
+		if err := errors.Join(err, rows.Err(), rows.Close()); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range columns {
+			if !slices.Contains(hashed, c) {
+				t.Errorf("%s.%s is new, and the chain does not cover it: add it to the table in package audit, and to the query of package chain", table, c)
+			}
+		}
+	}
 }
 
 // auditStore is a store that can do everything that the chain must follow.

@@ -47,7 +47,7 @@ func (f *files) doEdit(ctx context.Context, call *belay.Invocation, in *editInpu
 	if err != nil {
 		return belay.Result{}, f.explain(at, err)
 	}
-	if err := f.read.check(call.Session, at, file.sum()); err != nil {
+	if err := f.read.check(ctx, call, at, file.sum()); err != nil {
 		return belay.Result{}, err
 	}
 	before := string(file.data)
@@ -61,9 +61,11 @@ func (f *files) doEdit(ctx context.Context, call *belay.Invocation, in *editInpu
 		undo()
 		return belay.Result{}, f.explain(at, err)
 	}
-	f.read.saw(call.Session, at, sha256.Sum256([]byte(after)))
-	return answer(fmt.Sprintf("%s was edited: %s, at %s.%s", inText(at.shown), plural(len(lines), "replacement", "replacements"), atLines(lines), remark),
-		changeView(at.shown, "edited", before, after))
+	now := sum(sha256.Sum256([]byte(after)))
+	f.read.saw(call.Session, at, now)
+	view := changeView(at.shown, "edited", before, after)
+	view.Seen = now.text()
+	return answer(fmt.Sprintf("%s was edited: %s, at %s.%s", inText(at.shown), plural(len(lines), "replacement", "replacements"), atLines(lines), remark), view)
 }
 
 // replaceIn makes the replacements of an edit, and returns the lines of the replacements.

@@ -2,7 +2,11 @@ package toolbox
 
 import (
 	"container/list"
+	"context"
 	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
 	"sync"
 
 	"github.com/belay-run/belay"
@@ -15,8 +19,8 @@ const rememberedFiles = 10_000
 // sum is a hash of a file's content.
 type sum [sha256.Size]byte
 
-// memory records which content of a file each session has seen. It is safe for concurrent
-// use.
+// memory records which content of a file each session has seen in this process. The results in
+// the transcript say the same for other processes. It is safe for concurrent use.
 type memory struct {
 	mu    sync.Mutex
 	files map[seenBy]*list.Element
@@ -52,17 +56,67 @@ func (m *memory) saw(session string, at spot, content sum) {
 	}
 }
 
-// check returns a failure if the session has not seen the current content of a file.
-func (m *memory) check(session string, at spot, content sum) error {
+// knows returns what the process knows that a session has seen of a file.
+func (m *memory) knows(session string, at spot) (content sum, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e, ok := m.files[seenBy{session, at.id()}]
-	switch {
-	case !ok:
-		return failf(belay.ClassDenied, "%q was not read in this session, so nothing was changed. Read it first, then make the call again.", at.shown)
-	case e.Value.(seenFile).sum != content:
-		return failf(belay.ClassDenied, "%q has changed since it was read, so nothing was changed. Read it again, then adapt the call to the new content.", at.shown)
+	if !ok {
+		return sum{}, false
 	}
 	m.order.MoveToFront(e)
-	return nil
+	return e.Value.(seenFile).sum, true
+}
+
+// check returns a failure if the session of a call has not seen the current content of a file. It
+// asks the transcript about what the process does not know: another one may have run the session
+// in the meantime.
+func (m *memory) check(ctx context.Context, call *belay.Invocation, at spot, content sum) error {
+	last, ok := m.knows(call.Session, at)
+	if ok && last == content {
+		return nil
+	}
+	seen, err := seenIn(ctx, call, at)
+	switch {
+	case err != nil:
+		return err
+	case seen == content.text():
+		m.saw(call.Session, at, content)
+		return nil
+	case !ok && seen == "":
+		return failf(belay.ClassDenied, "%q was not read in this session, so nothing was changed. Read it first, then make the call again.", at.shown)
+	default:
+		return failf(belay.ClassDenied, "%q has changed since it was read, so nothing was changed. Read it again, then adapt the call to the new content.", at.shown)
+	}
+}
+
+// text returns the form of a sum in a view.
+func (s sum) text() string { return hex.EncodeToString(s[:]) }
+
+// seenIn returns the sum of what the transcript says that the session has seen last of a file, or
+// "". The results of the current step are not stored yet.
+func seenIn(ctx context.Context, call *belay.Invocation, at spot) (seen string, err error) {
+	controls := call.Controls()
+	if controls == nil { // outside a turn there is no transcript
+		return "", nil
+	}
+	for m, err := range controls.Messages(ctx) {
+		if err != nil {
+			return "", fmt.Errorf("read the transcript: %w", err)
+		}
+		if m.Kind != belay.KindResults {
+			continue
+		}
+		for i := range m.Parts {
+			r := m.Parts[i].Result
+			if r == nil || r.Tool != "read" && r.Tool != "write" && r.Tool != "edit" {
+				continue
+			}
+			var view struct{ Path, Seen string }
+			if json.Unmarshal(r.Render, &view) == nil && view.Path == at.shown && view.Seen != "" {
+				seen = view.Seen
+			}
+		}
+	}
+	return seen, nil
 }

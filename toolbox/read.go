@@ -88,7 +88,7 @@ func (f *files) doRead(ctx context.Context, call *belay.Invocation, in *readInpu
 	if whole {
 		f.read.saw(call.Session, at, content)
 	}
-	return show.result(at, info, whole)
+	return show.result(at, info, whole, content)
 }
 
 // isBinary reports whether a file is not text, by the first bytes of the file.
@@ -113,10 +113,11 @@ func showBinary(at spot, file *os.File, start []byte, info fs.FileInfo) (belay.R
 		return belay.Result{}, sum{}, err
 	}
 	data := slices.Concat(start, rest)
+	content := sum(sha256.Sum256(data))
 	result, err := answer(fmt.Sprintf("%s is an image (%s, %s).", inText(at.shown), mime, size(info.Size())),
-		ReadView{Kind: "read", Path: at.shown, MIME: mime})
+		ReadView{Kind: "read", Path: at.shown, MIME: mime, Seen: content.text()})
 	result.Media = []belay.Media{{MIME: mime, Name: at.shown, Data: data}}
-	return result, sha256.Sum256(data), err
+	return result, content, err
 }
 
 // excerpt is the part of a text that is shown.
@@ -227,7 +228,7 @@ func cutEnd(p []byte, most int) []byte {
 	return p[:most]
 }
 
-func (x *excerpt) result(at spot, info fs.FileInfo, whole bool) (belay.Result, error) {
+func (x *excerpt) result(at spot, info fs.FileInfo, whole bool, content sum) (belay.Result, error) {
 	counted := whole || x.lines > 0
 	var notes []string
 	switch {
@@ -257,6 +258,9 @@ func (x *excerpt) result(at spot, info fs.FileInfo, whole bool) (belay.Result, e
 	view := ReadView{Kind: "read", Path: at.shown, To: x.to, Lines: x.lines}
 	if x.to > 0 {
 		view.From = x.from
+	}
+	if whole {
+		view.Seen = content.text()
 	}
 	return answer(text, view)
 }

@@ -16,6 +16,9 @@ type ReadView struct {
 	Lines int `json:"lines"`
 	// MIME is set for an image.
 	MIME string `json:"mime,omitempty"`
+	// Seen is a hash of the content of the file, if all of it was read to show the lines. With
+	// it, another process knows what the session has read.
+	Seen string `json:"seen,omitempty"`
 }
 
 // ChangeView is the render data of write and edit.
@@ -30,6 +33,8 @@ type ChangeView struct {
 	// Added and Removed are numbers of lines.
 	Added   int `json:"added"`
 	Removed int `json:"removed"`
+	// Seen is a hash of the new content.
+	Seen string `json:"seen,omitempty"`
 }
 
 // ListView is the render data of list.

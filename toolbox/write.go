@@ -53,9 +53,9 @@ func (f *files) doWrite(ctx context.Context, call *belay.Invocation, in *writeIn
 	case string(old.data) == in.Content:
 		f.read.saw(call.Session, at, old.sum())
 		return answer(fmt.Sprintf("%s already has this content: nothing was changed.", inText(at.shown)),
-			ChangeView{Kind: "change", Path: at.shown, Action: "unchanged"})
+			ChangeView{Kind: "change", Path: at.shown, Action: "unchanged", Seen: old.sum().text()})
 	default:
-		if err := f.read.check(call.Session, at, old.sum()); err != nil {
+		if err := f.read.check(ctx, call, at, old.sum()); err != nil {
 			return belay.Result{}, err
 		}
 	}
@@ -65,7 +65,8 @@ func (f *files) doWrite(ctx context.Context, call *belay.Invocation, in *writeIn
 		undo()
 		return belay.Result{}, f.explain(at, err)
 	}
-	f.read.saw(call.Session, at, sha256.Sum256(content))
+	now := sum(sha256.Sum256(content))
+	f.read.saw(call.Session, at, now)
 	action, before := "created", ""
 	if old != nil {
 		action, before = "overwritten", string(old.data)
@@ -75,7 +76,9 @@ func (f *files) doWrite(ctx context.Context, call *belay.Invocation, in *writeIn
 		lines++
 	}
 	text := fmt.Sprintf("%s was %s (%s).%s", inText(at.shown), action, plural(lines, "line", "lines"), remark)
-	return answer(text, changeView(at.shown, action, before, in.Content))
+	view := changeView(at.shown, action, before, in.Content)
+	view.Seen = now.text()
+	return answer(text, view)
 }
 
 // current is the content and the state of a file before a change.

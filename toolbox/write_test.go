@@ -20,6 +20,7 @@ func TestWriteCreates(t *testing.T) {
 	want := toolbox.ChangeView{
 		Kind: "change", Path: "a/b/c.txt", Action: "created", Added: 2,
 		Diff: "--- /dev/null\n+++ b/a/b/c.txt\n@@ -0,0 +1,2 @@\n+one\n+two\n\\ No newline at end of file\n",
+		Seen: "21066d108d5319ecb5a1fc4454f42ef22fc5f1c7df49c31d90294950e0ea8b2c", // sha256 of the content
 	}
 	if got := view[toolbox.ChangeView](t, r); got != want {
 		t.Errorf("view = %+v, want %+v", got, want)

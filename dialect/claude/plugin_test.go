@@ -84,11 +84,12 @@ func TestPluginsAreFoundAndRead(t *testing.T) {
 	if ids := claude.Enabled(s); !slices.Equal(ids, []string{"acme@m"}) || s.Marketplaces["m"] != "market" || len(s.Notes) != 1 {
 		t.Errorf("enabled %v, marketplaces %v, notes %v", ids, s.Marketplaces, s.Notes)
 	}
-	root, err := claude.FindPlugin("acme@m", "", map[string]string{"m": filepath.Join(dir, "market")})
+	from, err := claude.FindPlugin("acme@m", "", map[string]string{"m": filepath.Join(dir, "market")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := claude.ReadPlugin(root, "x", variables)
+	root := from.Root
+	p, err := claude.ReadPlugin(from, variables)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +110,7 @@ func TestPluginsAreFoundAndRead(t *testing.T) {
 		"plugins/known_marketplaces.json": strings.ReplaceAll(`{"known": {"installLocation": "DIR/market"}}`, "DIR", dir),
 	})
 	for _, id := range []string{"old@x", "acme@known"} {
-		if found, err := claude.FindPlugin(id, home, nil); err != nil || found != root {
+		if found, err := claude.FindPlugin(id, home, nil); err != nil || found.Root != root {
 			t.Errorf("%s is in %q, %v; want %q", id, found, err, root)
 		}
 	}
@@ -144,7 +145,7 @@ func TestPartsOfAPluginAreFoundOrNamed(t *testing.T) {
 			for _, name := range test.files {
 				files[filepath.Join("p", filepath.FromSlash(name))] = "{}"
 			}
-			p, err := claude.ReadPlugin(filepath.Join(write(t, files), "p"), "p", variables)
+			p, err := claude.ReadPlugin(&claude.PluginSource{Root: filepath.Join(write(t, files), "p"), Name: "p"}, variables)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -152,11 +153,5 @@ func TestPartsOfAPluginAreFoundOrNamed(t *testing.T) {
 				t.Errorf("hooks in %q, want %q; notes %q, want %q", p.HookFiles, test.hooks, notes, test.note)
 			}
 		})
-	}
-	dir := write(t, map[string]string{
-		".claude-plugin/marketplace.json": `{"plugins": [{"name": "p", "source": "./p", "skills": ["./x"], "lspServers": {}}, 7]}`, "p/commands/a.md": "A",
-	})
-	if _, notes, err := claude.Marketplace(dir); err != nil || len(notes) != 2 || !strings.Contains(notes[0], "Belay does not use skills, lspServers of its entry") {
-		t.Errorf("%v, notes %q", err, notes)
 	}
 }

@@ -22,6 +22,18 @@ import (
 type agentDir struct {
 	dir, prefix string
 	own         bool // the directory belongs to the user
+	plugin      *claude.Plugin
+}
+
+// read reads the agents of the directory. It leaves out files that do not belong to the plugin.
+func (d *agentDir) read() ([]*claude.Agent, []subagent.Problem) {
+	agents, problems := claude.ReadAgents(d.dir, d.prefix)
+	if d.plugin == nil {
+		return agents, problems
+	}
+	agents = slices.DeleteFunc(agents, func(one *claude.Agent) bool { return !d.plugin.Has("agents", d.dir, one.Path) })
+	problems = slices.DeleteFunc(problems, func(one subagent.Problem) bool { return !d.plugin.Has("agents", d.dir, one.Path) })
+	return agents, problems
 }
 
 // otherAgentDirs returns the directories with agents of Claude Code. An agent in a later
@@ -33,7 +45,7 @@ func otherAgentDirs(s *config.Loaded) []agentDir {
 	}
 	for _, p := range plugins(s) {
 		for _, dir := range p.Agents {
-			dirs = append(dirs, agentDir{dir: dir, prefix: p.Name + "-"})
+			dirs = append(dirs, agentDir{dir: dir, prefix: p.Name + "-", plugin: p})
 		}
 	}
 	if dir := filepath.Join(s.Project, ".claude", "agents"); staysInside(s.Project, dir) {
@@ -66,7 +78,7 @@ func readOtherAgents(s *config.Loaded, own bool) ([]*claude.Agent, []subagent.Pr
 		if d.own != own {
 			continue
 		}
-		agents, found := claude.ReadAgents(d.dir, d.prefix)
+		agents, found := d.read()
 		problems = append(problems, found...)
 		for _, one := range agents {
 			adapt(s, one, stock, replaced)
@@ -226,6 +238,8 @@ func agentUsesIn(s *config.Loaded, own bool) []OtherFile {
 		case !s.OtherAgents.Uses("agents"):
 		case copied != "":
 			f.Use = replacedBy(s, "agent "+one.Name, copied)
+		case HooksUnread(&one.Declaration) != nil:
+			f.Use, f.Partly = "not used: "+HooksUnread(&one.Declaration).Message, true
 		default:
 			f.Use = strings.Join(append([]string{"agent " + one.Name}, one.Notes...), "; ")
 			f.Partly = noteworthy(one.Notes)

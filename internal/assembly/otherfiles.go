@@ -30,7 +30,7 @@ func (f OtherFile) String() string { return f.Path + ": " + f.Use }
 // OtherFiles returns every file of another coding agent that was found, and what Belay does
 // with it. Hooks are not included: [Unheeded] reports them.
 func (a *Assembler) OtherFiles(ctx context.Context, s *config.Loaded) []OtherFile {
-	return slices.Concat(instructionUses(ctx, s), settingsUses(ctx, s), agentUses(s), skillUses(ctx, s), serverUses(s), pluginUses(ctx, s))
+	return slices.Concat(instructionUses(ctx, s), settingsUses(ctx, s), agentUses(s), skillUses(ctx, s), serverUses(s), pluginUses(ctx, s), unreadUses(s))
 }
 
 // switchedOff is the use of a file whose kind the settings switch off.

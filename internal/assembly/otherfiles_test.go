@@ -46,6 +46,18 @@ func TestEveryFileOfOtherAgentsIsNamed(t *testing.T) {
 		{"plugins", ".claude/settings.json", `{"enabledPlugins": {"p@m": true}, "extraKnownMarketplaces": {"m": {"source": {"source": "directory", "path": "market"}}}}`, market, "market/p: plugin p, 1 command"},
 		{"", ".claude-plugin/plugin.json", `{"name": "p"}`, nil, ".claude-plugin/plugin.json: a plugin that no settings switch on"},
 		{"", ".claude-plugin/marketplace.json", `{"plugins": []}`, nil, ".claude-plugin/marketplace.json: a marketplace with 0 plugins"},
+		{"", ".claude-plugin/marketplace.json", `{"plugins": [{"name": "p", "source": "./p", "commands": "./more"}, {"name": "q", "source": "../q"}]}`, map[string]string{"p/more/a.md": "A"}, "p: plugin p, which no settings switch on, 1 command"},
+		{"", ".claude-plugin/marketplace.json", `{"plugins": [{"name": "q", "source": "../q"}]}`, nil, `plugins[0].source: plugin q: "../q" leads out of the marketplace, so it is not used`},
+		{"plugins", ".claude/settings.json", `{"enabledPlugins": {"q@m": true}, "extraKnownMarketplaces": {"m": {"source": {"source": "directory", "path": "."}}}}`, map[string]string{".claude-plugin/marketplace.json": `{"plugins": [{"name": "q", "source": "../q"}]}`}, `plugin q@m: not used: marketplace.json of m: plugins[0].source: plugin q: "../q" leads out`},
+		{"agents", ".claude/agents/a.md", "---\nname: a\nhooks:\n  Stop: []\n---\nA", nil, ".claude/agents/a.md: agent a"},
+		{"agents", ".claude/agents/a.md", "---\nname: a\nhooks:\n  Stop: [{hooks: [{type: command, command: x}]}]\n---\nA", nil, ".claude/agents/a.md: not used: hooks: 1 hook of agent"},
+		{"", ".claude/output-styles/a.md", "A", nil, ".claude: Belay does not use output-styles"},
+		{"", ".claude/status.sh", "A", nil, ".claude: Belay does not read status.sh"},
+		{"", ".claude/hooks/hooks.json", "{}", nil, ".claude/hooks/hooks.json: not used: Claude Code reads such a file only in a plugin"},
+		{"", ".claude/commands/deep/a.toml", "A", nil, ".claude/commands: not read, because their names do not end in .md: deep/a.toml"},
+		{"", ".cursor/hooks.json", "{}", nil, ".cursor/hooks.json: Belay does not read it, and it may have hooks that block: `belay import --agent cursor` says"},
+		{"", ".codex/config.toml", "", nil, ".codex/config.toml: Belay does not read it: `belay import --agent codex` says"},
+		{"", ".windsurfrules", "", nil, ".windsurfrules: Belay does not read it"},
 	} {
 		t.Run(test.file+" "+test.want, func(t *testing.T) {
 			t.Parallel()

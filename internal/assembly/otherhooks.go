@@ -55,7 +55,8 @@ type HookPlace struct {
 	// Reading has the counts of its hooks. Loading the directory sets it.
 	Reading *vendorhook.Reading
 
-	replaced int // hooks that Belay's own files have, too
+	replaced int                  // hooks that Belay's own files have, too
+	inside   *claude.PluginSource // a plugin with hooks in its entry of a marketplace
 }
 
 // HookPlaces returns the directories of other agents that have hooks: in the project, and
@@ -109,15 +110,20 @@ func newHookPlace(s *config.Loaded, from *agentFiles, base string, private bool,
 }
 
 // newPluginPlace returns the directory of a Claude Code plugin.
-func newPluginPlace(s *config.Loaded, root, id string, transcript vendorhook.Transcript) *HookPlace {
+func newPluginPlace(s *config.Loaded, source *claude.PluginSource, id string, transcript vendorhook.Transcript) *HookPlace {
 	var files []string
-	if plugin, err := claude.ReadPlugin(root, "", lookup(s)); err == nil { // pluginUses reports an error
+	p := &HookPlace{Vendor: dialect.ClaudeCode}
+	if plugin, err := claude.ReadPlugin(source, lookup(s)); err == nil { // pluginUses reports an error
 		files = plugin.HookFiles
+		if plugin.EntryHooks {
+			p.inside = source
+		}
 	}
-	p := &HookPlace{Vendor: dialect.ClaudeCode, Foreign: &space.Foreign{
+	root := source.Root
+	p.Foreign = &space.Foreign{
 		Dir: root, Origin: hook.Origin{Kind: hook.OriginSpace, Name: id}, Strict: s.OtherAgents.Strict,
 		Files: files, Dirs: []string{"hooks", "scripts", "hooks-handlers"}, Covers: hookPart, Trust: "belay trust " + ShownPath(s, root),
-	}}
+	}
 	from := &agentFiles{dialect.ClaudeCode, "", files, claude.ReadHooks, claude.SpeakHook}
 	p.Read = func() ([]*declare.Declaration, error) { return p.readHooks(s, from, s.Project, root, transcript) }
 	return p
@@ -129,6 +135,9 @@ func (p *HookPlace) hasHooks() bool {
 		if slices.Contains(p.Dirs, dir) && runsCommands(filepath.Join(p.Dir, dir)) {
 			return true // there is something to trust
 		}
+	}
+	if p.inside != nil {
+		return true
 	}
 	return slices.ContainsFunc(p.Files, func(file string) bool { return hasHooks(filepath.Join(p.Dir, filepath.FromSlash(file))) })
 }
@@ -153,7 +162,7 @@ func LoadTrusted(s *config.Loaded, r *space.Record) (*space.Space, error) {
 		}
 	}
 	if strings.HasPrefix(r.Space, "plugin-") {
-		if p := newPluginPlace(s, r.Dir, r.Space, nil); p.hasHooks() {
+		if p := newPluginPlace(s, &claude.PluginSource{Root: r.Dir}, r.Space, nil); p.hasHooks() {
 			return space.LoadForeign(p.Foreign)
 		}
 	}
@@ -196,8 +205,19 @@ func (p *HookPlace) readHooks(s *config.Loaded, from *agentFiles, project, root 
 		}
 		files = append(files, vendorhook.File{Path: path, Text: text, Whole: root != "" && filepath.Base(name) != "plugin.json" || from.vendor == dialect.Codex})
 	}
+	if p.inside != nil {
+		now := again(p.inside)
+		if len(now.Entry) > 0 {
+			files = append(files, vendorhook.File{Path: p.inside.Market, Text: now.Entry})
+		}
+	}
 	r, err := from.read(opts, files...)
 	p.Notes, p.Reading = r.Notes, r
+	for _, d := range r.Hooks {
+		if p.inside != nil && d.File == p.inside.Market {
+			d.Scripts = append(d.Scripts, p.inside.Market) // trust covers the file, too
+		}
+	}
 	return r.Hooks, err
 }
 

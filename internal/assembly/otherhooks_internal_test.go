@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/dialect/claude"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/space"
@@ -27,7 +28,7 @@ func TestAHostilePluginGainsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &config.Loaded{Project: project, UserDir: user}
-	plugin := newPluginPlace(s, root, "plugin-"+idPart("../host/evil"), nil)
+	plugin := newPluginPlace(s, &claude.PluginSource{Root: root}, "plugin-"+idPart("../host/evil"), nil)
 	if strings.ContainsAny(plugin.Origin.Name, "/ ") || plugin.Origin.Kind != hook.OriginSpace {
 		t.Fatalf("the plugin is %+v", plugin)
 	}

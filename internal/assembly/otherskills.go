@@ -46,10 +46,10 @@ func allOtherSkills(s *config.Loaded) []otherSkill {
 	}
 	for _, p := range plugins(s) {
 		for _, dir := range p.Commands {
-			all = append(all, otherSkill{kind: "commands", dir: dir, root: p.Root, plugin: true, source: claude.NewCommands(dir, p.Name+":", opts)})
+			all = append(all, otherSkill{kind: "commands", dir: dir, root: p.Root, plugin: true, source: claude.Prefixed(claude.NewCommands(dir, p.Name+":", opts), "", func(path string) bool { return p.Has("commands", dir, path) })})
 		}
 		for _, dir := range p.Skills {
-			all = append(all, otherSkill{kind: "skills", dir: dir, root: p.Root, plugin: true, source: claude.Prefixed(skill.Dir(dir), p.Name+":")})
+			all = append(all, otherSkill{kind: "skills", dir: dir, root: p.Root, plugin: true, source: claude.Prefixed(skill.Dir(dir), p.Name+":", func(path string) bool { return p.Has("skills", dir, path) })})
 		}
 	}
 	root := filepath.Join(s.Project, ".claude")

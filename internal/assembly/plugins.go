@@ -62,11 +62,10 @@ func findPlugins(s *config.Loaded) (found []*claude.Plugin, missing []OtherFile)
 		}
 	}
 	for _, id := range claude.Enabled(files...) {
-		root, err := claude.FindPlugin(id, own, markets)
+		from, err := claude.FindPlugin(id, own, markets)
 		var p *claude.Plugin
 		if err == nil {
-			name, _, _ := strings.Cut(id, "@")
-			p, err = claude.ReadPlugin(root, name, lookup(s))
+			p, err = claude.ReadPlugin(from, lookup(s))
 		}
 		if err != nil {
 			missing = append(missing, OtherFile{Path: "plugin " + id, Use: fmt.Sprintf("not used: %v", err), Partly: true})
@@ -176,13 +175,13 @@ func serverUses(s *config.Loaded) []OtherFile {
 func pluginPlaces(s *config.Loaded, transcript vendorhook.Transcript) []*HookPlace {
 	var all []*HookPlace
 	for _, p := range plugins(s) {
-		place := newPluginPlace(s, p.Root, "plugin-"+idPart(p.Name), transcript)
+		place := newPluginPlace(s, p.Source, "plugin-"+idPart(p.Name), transcript)
 		if !s.OtherAgents.Uses("hooks") {
 			place.Read = func() ([]*declare.Declaration, error) { return nil, nil }
-			place.Files = nil
+			place.Files, place.inside = nil, nil
 		}
-		for _, dir := range slices.Concat(p.Commands, p.Skills) {
-			if rel, err := filepath.Rel(p.Root, dir); err == nil && runsCommands(dir) {
+		for _, path := range filled(p) {
+			if rel, err := filepath.Rel(p.Root, path); err == nil && runsCommands(path) {
 				place.Dirs = append(place.Dirs, filepath.ToSlash(rel))
 			}
 		}
@@ -195,7 +194,7 @@ func pluginPlaces(s *config.Loaded, transcript vendorhook.Transcript) []*HookPla
 				return text
 			}
 			place.Servers = func() ([]mcptool.Server, []string, error) {
-				now, err := claude.ReadPlugin(p.Root, p.Name, lookup(s))
+				now, err := claude.ReadPlugin(again(p.Source), lookup(s))
 				if err != nil {
 					return nil, nil, nil //nolint:nilerr // pluginUses reports it
 				}
@@ -207,6 +206,34 @@ func pluginPlaces(s *config.Loaded, transcript vendorhook.Transcript) []*HookPla
 		}
 	}
 	return all
+}
+
+// filled returns the files and directories of a plugin with commands and skills.
+func filled(p *claude.Plugin) []string {
+	var all []string
+	for part, dirs := range map[string][]string{"commands": p.Commands, "skills": p.Skills} {
+		for _, dir := range dirs {
+			if single := p.Singles(part, dir); len(single) > 0 {
+				all = append(all, single...)
+			} else {
+				all = append(all, dir)
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// again returns a source of a plugin with its present entry in the marketplace.
+func again(from *claude.PluginSource) *claude.PluginSource {
+	if from.Market == "" {
+		return from
+	}
+	listed, _, err := claude.Marketplace(from.Market)
+	if err != nil || listed[from.Name] == nil {
+		return &claude.PluginSource{Root: from.Root, Name: from.Name}
+	}
+	return &claude.PluginSource{Root: from.Root, Name: from.Name, Market: from.Market, Entry: listed[from.Name].Entry}
 }
 
 // union returns a list with more elements, but none of them twice.
@@ -231,7 +258,7 @@ func pluginUses(ctx context.Context, s *config.Loaded) []OtherFile {
 	}
 	if isFile(filepath.Join(s.Project, ".claude-plugin", "plugin.json")) {
 		const idle = "a plugin that no settings switch on (enabledPlugins)"
-		if p, err := claude.ReadPlugin(s.Project, filepath.Base(s.Project), lookup(s)); err != nil {
+		if p, err := claude.ReadPlugin(&claude.PluginSource{Root: s.Project, Name: filepath.Base(s.Project)}, lookup(s)); err != nil {
 			uses = append(uses, OtherFile{Path: ".claude-plugin/plugin.json", Use: fmt.Sprintf("not used: %v", err), Partly: true})
 		} else if !slices.ContainsFunc(found, func(o *claude.Plugin) bool { return o.Root == p.Root }) {
 			uses = append(uses, pluginUse(s, p, idle))
@@ -246,21 +273,21 @@ func pluginUses(ctx context.Context, s *config.Loaded) []OtherFile {
 // marketUses reports the plugins of the marketplace that the project is.
 func marketUses(s *config.Loaded, used []*claude.Plugin) []OtherFile {
 	f := OtherFile{Path: ".claude-plugin/marketplace.json"}
-	roots, notes, err := claude.Marketplace(s.Project)
+	listed, notes, err := claude.Marketplace(s.Project)
 	if err != nil {
 		f.Use, f.Partly = fmt.Sprintf("not used: %v", err), true
 		return []OtherFile{f}
 	}
-	f.Use = strings.Join(append([]string{fmt.Sprintf("a marketplace with %s in it: enabledPlugins in settings switches them on", visible.Counted(len(roots), "plugin"))}, notes...), "; ")
+	f.Use = strings.Join(append([]string{fmt.Sprintf("a marketplace with %s in it: enabledPlugins in settings switches them on", visible.Counted(len(listed), "plugin"))}, notes...), "; ")
 	f.Partly = len(notes) > 0
 	uses := []OtherFile{f}
-	for _, name := range slices.Sorted(maps.Keys(roots)) {
-		p, err := claude.ReadPlugin(roots[name], name, lookup(s))
+	for _, name := range slices.Sorted(maps.Keys(listed)) {
+		p, err := claude.ReadPlugin(listed[name], lookup(s))
 		switch {
 		case err != nil:
-			uses = append(uses, OtherFile{Path: ShownPath(s, roots[name]), Use: fmt.Sprintf("not usable: %v", err), Partly: true})
-		case p.Root != RealDir(s.Project) && !slices.ContainsFunc(used, func(o *claude.Plugin) bool { return o.Root == p.Root }):
-			uses = append(uses, pluginUse(s, p, "a plugin that no settings switch on"))
+			uses = append(uses, OtherFile{Path: ShownPath(s, listed[name].Root), Use: fmt.Sprintf("plugin %s is not usable: %v", name, err), Partly: true})
+		case !slices.ContainsFunc(used, func(o *claude.Plugin) bool { return o.Root == p.Root && o.Name == p.Name }):
+			uses = append(uses, pluginUse(s, p, "plugin "+p.Name+", which no settings switch on"))
 		}
 	}
 	return uses
@@ -277,14 +304,14 @@ func pluginUse(s *config.Loaded, p *claude.Plugin, what string) OtherFile {
 	}
 	commands, agents := 0, 0
 	for _, dir := range p.Commands {
-		list, err := claude.NewCommands(dir, "", &claude.PermissionOptions{}).List(context.Background())
+		list, err := claude.Prefixed(claude.NewCommands(dir, "", &claude.PermissionOptions{}), "", func(path string) bool { return p.Has("commands", dir, path) }).List(context.Background())
 		commands += len(list)
 		for _, problem := range problemsOf(err) {
 			p.Notes = append(p.Notes, fmt.Sprintf("%s is not usable: %s", ShownPath(s, problem.Path), problem.Message))
 		}
 	}
 	for _, dir := range p.Agents {
-		list, problems := claude.ReadAgents(dir, "")
+		list, problems := (&agentDir{dir: dir, plugin: p}).read()
 		agents += len(list)
 		for i := range problems {
 			p.Notes = append(p.Notes, fmt.Sprintf("%s is not usable: %s", ShownPath(s, problems[i].Path), problems[i].Message))
@@ -294,7 +321,7 @@ func pluginUse(s *config.Loaded, p *claude.Plugin, what string) OtherFile {
 	count(agents, "agent")
 	count(len(p.Skills), "directory of skills")
 	count(len(p.Servers.Servers), "MCP server")
-	if len(p.HookFiles) > 0 {
+	if len(p.HookFiles) > 0 || p.EntryHooks {
 		parts = append(parts, "hooks")
 	}
 	notes := append(slices.Clone(p.Notes), p.Servers.Notes...)

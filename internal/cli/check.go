@@ -59,7 +59,9 @@ func (a *app) check(ctx context.Context, s *config.Loaded) error {
 		}
 	}
 	for _, d := range agents {
-		problems = append(problems, inspect.CheckOwnHooks(ctx, places, d))
+		if assembly.UnreadHooks(s, d) == nil { // otherwise ReportOtherFiles reports it
+			problems = append(problems, inspect.CheckOwnHooks(ctx, places, d))
+		}
 	}
 	problems = append(problems, a.checkAgents(ctx, s, agents), a.checkSkills(ctx, s, places))
 	_, _, err := a.assembler().ReadMCP()
@@ -105,7 +107,7 @@ func (a *app) checkAgents(ctx context.Context, s *config.Loaded, own []*subagent
 	var problems []error
 	for _, d := range assembly.AddSpaceAgents(own, assembly.SpacesHere(s)) {
 		if assembly.UnreadHooks(s, d) != nil {
-			continue // inspect.CheckOwnHooks reports it
+			continue // ReportOtherFiles reports it
 		}
 		looked := *d
 		if _, err := assembly.FindModel(s, d.Model); d.Model != "" {

@@ -78,15 +78,17 @@ func mentions(argv, files []string, word string) bool {
 	})
 }
 
-// deciding matches what a command has that denies: a key of its output, or the exit code.
-var deciding = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`permissionDecision|\bexit[ \t]*\(?[ \t]*2\b|["']decision\\?["']`)
+// deciding matches what a command has that denies: a key of its output, or the exit code. At a
+// gate, it can also be another key.
+var deciding = sync.OnceValue(func() map[bool]*regexp.Regexp {
+	const everywhere = `\bexit[ \t]*\(?[ \t]*2\b|["']decision\\?["']`
+	return map[bool]*regexp.Regexp{false: regexp.MustCompile(everywhere), true: regexp.MustCompile(`permissionDecision|` + everywhere)}
 })
 
 // decision returns what in a command, or in its scripts, looks as if the command decides, or
 // "".
-func decision(argv, files []string) string {
-	if word := deciding().FindString(strings.Join(argv, " ")); word != "" {
+func decision(argv, files []string, gate bool) string {
+	if word := deciding()[gate].FindString(strings.Join(argv, " ")); word != "" {
 		return word
 	}
 	for _, name := range files {
@@ -94,7 +96,7 @@ func decision(argv, files []string) string {
 			continue
 		}
 		text, err := os.ReadFile(name)
-		if word := deciding().FindString(string(text)); err == nil && word != "" {
+		if word := deciding()[gate].FindString(string(text)); err == nil && word != "" {
 			return word
 		}
 	}

@@ -391,7 +391,7 @@ func (r *reader) add(event dialect.Event, m *matcher, e *entry) {
 	scripts := namedfile.Find(r.opts.Project, r.opts.Root, argv)
 	p.readsTranscript = mentions(argv, scripts, "transcript")
 	if e.async && !e.rewake && p.decides() {
-		if word := decision(argv, scripts); word != "" {
+		if word := decision(argv, scripts, p.gate()); word != "" {
 			r.notef(e.line, true, "async: nothing waits for this hook of %s, so it cannot deny, but its command seems to decide (%q): remove async if it is a guard", event.Name, word)
 		}
 	}

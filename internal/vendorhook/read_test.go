@@ -196,6 +196,7 @@ func TestAnAsyncGuardIsAWarning(t *testing.T) {
 		{"PostToolUse", `python3 guard.py`, `,"async":true`, ""},        // there is nothing to deny
 		{"PreToolUse", `echo seen >> audit.log`, `,"async":true`, ""},   // it only watches
 		{"PreToolUse", `python3 missing.py`, `,"async":true`, ""},       // nothing is known of it
+		{"Stop", `echo permissionDecision`, `,"async":true`, ""},        // the script of a gate, used twice
 		{"Stop", `exit 20; wait for exit 25`, `,"async":true`, ""},      // another code
 		{"Stop", `true`, `,"rewakeMessage":"m"`, "without asyncRewake"}, // nothing wakes the model
 	} {

@@ -73,7 +73,7 @@ func TestCommandsAreSkills(t *testing.T) {
 		t.Errorf("%d commands and the error %v, want 5 and an error about unclosed.md", len(skills), err)
 	}
 	fix := byName["acme:fix"]
-	if fix == nil || fix.Description != "Fix an issue (arguments: [number] [priority])" || fix.UserOnly || fix.Body != "Fix $1." || !slices.Equal(fix.AllowedTools, []string{"shell(git log *)", "read"}) {
+	if fix == nil || fix.Description != "Fix an issue (arguments: [number] [priority])" || fix.UserOnly || fix.Body != "Fix $1." || !slices.Equal(fix.AllowedTools, []string{"shell(git log *)", "read", "todo_write"}) {
 		t.Fatalf("acme:fix is %+v", fix)
 	}
 	if len(fix.Tolerated) != 2 || !strings.Contains(fix.Tolerated[0].Message, "model of the session") || !strings.Contains(fix.Tolerated[1].Message, `"odd"`) {

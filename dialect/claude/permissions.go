@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"github.com/belay-run/belay/dialect"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/permit"
 	"github.com/belay-run/belay/skill"
@@ -119,22 +121,40 @@ func (t *translation) guard(g permit.Guard) {
 func (t *translation) rule(decision permit.RuleDecision, text string) {
 	t.decision, t.text = decision, text
 	tool, spec, limited := strings.Cut(strings.TrimSpace(text), "(")
-	tool = strings.TrimSpace(tool)
+	tool = t.spelled(strings.TrimSpace(tool))
 	if limited {
-		spec = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(spec), ")"))
+		inner, closed := strings.CutSuffix(strings.TrimSpace(spec), ")")
+		if spec = strings.TrimSpace(inner); !closed && !t.unlimited("it has no closing parenthesis", tool) {
+			return
+		} else if !closed {
+			spec = ""
+		}
 	}
-	if spec == "*" || spec == "**" || spec == ":*" || limited && spec == "" {
+	if spec == "*" || spec == "**" || spec == ":*" {
 		spec = ""
 	}
-	if strings.HasPrefix(tool, "mcp__") {
+	server := strings.HasPrefix(tool, "mcp__")
+	if known, ok := dialect.OurName(tool); spec != "" && (server || !slices.Contains(limitable, tool) && (ok || tool == "*")) {
+		if !t.unlimited("Belay knows no limit of this tool", cmp.Or(known, tool)) {
+			return
+		}
+		spec = ""
+	}
+	if server {
 		t.server(tool)
 		return
 	}
 	switch tool {
 	case "*":
 		t.whole("*")
-	case "Bash", "BashOutput", "KillShell":
-		t.command(tool, spec)
+	case "Bash":
+		t.command(spec)
+	case "PowerShell":
+		if decision == permit.RuleAllow {
+			t.rulef("Belay has no such tool, so the rule has no effect")
+			return
+		}
+		t.command(spec)
 	case "Read":
 		t.read(spec)
 	case "Edit", "MultiEdit", "Write", "NotebookEdit":
@@ -152,8 +172,40 @@ func (t *translation) rule(decision permit.RuleDecision, text string) {
 		name, _, _ := strings.Cut(strings.TrimPrefix(spec, "/"), " ")
 		t.named(strings.TrimSuffix(name, ":*"), skill.InvokeTool, skill.ReadTool)
 	default:
+		if name, ok := dialect.OurName(tool); ok {
+			t.whole(name)
+			return
+		}
 		t.rulef("Belay has no such tool, so the rule has no effect")
 	}
+}
+
+// limitable are the tools whose rules can have a limit.
+var limitable = []string{"Bash", "PowerShell", "Read", "Edit", "MultiEdit", "Write", "NotebookEdit", "Grep", "Glob", "LS", "WebFetch", "Task", "Agent", "Skill", "SlashCommand"}
+
+// spelled returns the name of a tool as Claude Code writes it. An allow rule has to be spelled
+// as Claude Code does.
+func (t *translation) spelled(tool string) string {
+	if t.decision == permit.RuleAllow {
+		return tool
+	}
+	for _, name := range limitable {
+		if strings.EqualFold(name, tool) {
+			return name
+		}
+	}
+	return tool
+}
+
+// unlimited notes that the limit of a rule cannot be read. It reports whether the rule applies
+// to all calls of the tool. An allow rule then has no effect.
+func (t *translation) unlimited(why, tool string) bool {
+	if t.decision == permit.RuleAllow {
+		t.rulef("%s, so the rule has no effect", why)
+		return false
+	}
+	t.rulef("%s, so Belay applies the rule to all calls of %s", why, tool)
+	return true
 }
 
 // whole adds rules for all calls of tools.
@@ -353,13 +405,9 @@ var clean = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,~-]+$`)
 
 // command translates a rule about commands. A * matches any text, also several words. A
 // pattern that ends with :* or with a blank and * also matches without more words.
-func (t *translation) command(tool, spec string) {
+func (t *translation) command(spec string) {
 	if spec == "" {
-		if tool == "Bash" {
-			t.whole("shell")
-		} else {
-			t.rulef("Belay has no such tool, so the rule has no effect")
-		}
+		t.whole("shell")
 		return
 	}
 	pattern, open := strings.CutSuffix(spec, ":*")

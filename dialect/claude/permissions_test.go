@@ -99,6 +99,16 @@ func TestPermissionsBecomeRules(t *testing.T) {
 		"a domain of web pages":                       {"deny", "WebFetch(domain:example.com)", false, "web_fetch", map[string]any{"url": "https://example.com/x"}, belay.ToolDeny},
 		"searches":                                    {"deny", "WebSearch", false, "web_search", map[string]any{"query": "x"}, belay.ToolDeny},
 		"everything":                                  {"deny", "*", false, "read", file("x"), belay.ToolDeny},
+		"a tool with another name":                    {"deny", "TodoWrite", false, "todo_write", map[string]any{"todos": []any{}}, belay.ToolDeny},
+		"the output of a command":                     {"deny", "BashOutput", false, "shell_output", map[string]any{"id": "1"}, belay.ToolDeny},
+		"a tool without limits, limited":              {"deny", "WebSearch(x)", false, "web_search", map[string]any{"query": "y"}, belay.ToolDeny},
+		"a tool of a server, limited":                 {"deny", "mcp__github__list(x)", false, "github__list", map[string]any{}, belay.ToolDeny},
+		"a tool of a server, limited, allowed":        {"allow", "mcp__github__list(x)", true, "github__list", map[string]any{}, belay.ToolAsk},
+		"no closing parenthesis":                      {"deny", "Bash(rm:*", false, "shell", shell("ls"), belay.ToolDeny},
+		"no closing parenthesis, allowed":             {"allow", "Bash(curl:*", true, "shell", shell("curl -d @x https://example.com"), belay.ToolAsk},
+		"another shell":                               {"deny", "PowerShell(rm:*)", false, "shell", shell("rm x"), belay.ToolDeny},
+		"small letters":                               {"deny", "bash(rm:*)", false, "shell", shell("rm x"), belay.ToolDeny},
+		"small letters, allowed":                      {"allow", "bash(curl:*)", true, "shell", shell("curl -d @x https://example.com"), belay.ToolAsk},
 		"a project may not allow":                     {"allow", "Bash(rm:*)", false, "shell", shell("curl -d @x https://example.com"), belay.ToolAsk},
 		"the user may allow":                          {"allow", "Bash(curl:*)", true, "shell", shell("curl -d @x https://example.com"), belay.ToolPass},
 		"the user may not allow more":                 {"allow", "Bash(curl:*)", true, "shell", shell("curl -d @x https://example.com; wget https://example.com --post-file x"), belay.ToolAsk},
@@ -231,4 +241,45 @@ func TestADeniedFileIsNeverRead(t *testing.T) {
 			}
 		}
 	})
+}
+
+// No rule is passed over in silence: it becomes rules or guards, or a note names it. An allow
+// rule with a limit never allows all calls.
+//
+// SPEC B-04
+func TestEveryRuleHasAnEffectOrANote(t *testing.T) {
+	t.Parallel()
+	dir := write(t, nil)
+	tools := []string{"Bash", "bash", "PowerShell", "Read", "Edit", "Write", "MultiEdit", "NotebookEdit", "Grep", "Glob", "LS", "WebFetch", "WebSearch", "Task", "Agent", "Skill", "SlashCommand", "TodoWrite", "BashOutput", "ExitPlanMode", "mcp__a", "mcp__a__b", "mcp__a__*", "mcp__a b.c", "Monitor", "Nothing", "*", ""}
+	specs := []string{"", "()", "(*)", "(x", "(x)", "(rm:*)", "(npm run test*)", "(* x)", "(./a/**)", "(~/a)", "(//a)", "([)", "(!a)", "(domain:x.com)", "(domain:*.x.com)", "(domain:)", "(a,b)", "(a:b c)", ") (", "((x))", "(x) y"}
+	for _, tool := range tools {
+		for _, spec := range specs {
+			for _, decision := range []string{"deny", "ask", "allow"} {
+				f, p := floorWith(t, dir, true, map[string][]string{decision: {tool + spec}})
+				if f == nil || len(p.Rules)+len(p.Guards)+len(p.Notes) == 0 && !harmlessAllow(decision, tool) {
+					t.Errorf("%s %s%s: nothing becomes of it", decision, tool, spec)
+				}
+				for i := range p.Rules {
+					if r := &p.Rules[i]; decision == "allow" && r.Pattern == "" && spec != "" && spec != "()" && spec != "(*)" {
+						t.Errorf("allow %s%s allows all calls of %s", tool, spec, r.Tool)
+					}
+				}
+			}
+		}
+	}
+}
+
+// harmlessAllow reports whether calls of a tool need no approval anyway.
+func harmlessAllow(decision, tool string) bool {
+	return decision == "allow" && slices.Contains([]string{"Task", "Agent", "Skill", "SlashCommand"}, tool)
+}
+
+// SPEC B-04
+func TestARuleThatIsNoListCounts(t *testing.T) {
+	t.Parallel()
+	dir := write(t, map[string]string{"settings.json": `{"permissions": {"deny": "Bash(rm:*)", "allow": "Read"}}`})
+	s, err := claude.ReadSettings(filepath.Join(dir, "settings.json"))
+	if err != nil || !slices.Equal(s.Deny, []string{"Bash(rm:*)"}) || len(s.Allow) > 0 || len(s.Notes) != 2 {
+		t.Errorf("%v, %+v", err, s)
+	}
 }

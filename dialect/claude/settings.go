@@ -121,6 +121,11 @@ func (s *Settings) permissions(value json.RawMessage) {
 func (s *Settings) texts(what string, value json.RawMessage) []string {
 	var list []json.RawMessage
 	if err := json.Unmarshal(value, &list); err != nil {
+		var one string
+		if json.Unmarshal(value, &one) == nil && (what == "permissions.deny" || what == "permissions.ask") {
+			s.notef("%s is no list: Belay takes it for one rule", what)
+			return []string{one}
+		}
 		s.notef("%s is no list", what)
 		return nil
 	}

@@ -37,7 +37,7 @@ func TestEveryFileOfOtherAgentsIsNamed(t *testing.T) {
 		{"agents", ".claude/agents/deep/README.md", "Read me", nil, ".claude/agents/deep/README.md: not used: it is no agent"},
 		{"permissions", ".claude/settings.json", `{"permissions": {"deny": ["Bash(rm:*)"]}}`, nil, ".claude/settings.json: permissions: 2 rules of the floor"},
 		{"permissions", ".claude/settings.local.json", `{"permissions": {"allow": ["Bash(ls:*)"]}}`, nil, ".claude/settings.local.json: its allow rules (1) have no effect"},
-		{"permissions", ".claude/settings.local.json", `{"permissions": {"deny": ["TodoWrite"], "defaultMode": "plan"}}`, nil, "deny TodoWrite: Belay has no such tool, so the rule has no effect; defaultMode plan has no effect"},
+		{"permissions", ".claude/settings.local.json", `{"permissions": {"deny": ["TodoRead"], "defaultMode": "plan"}}`, nil, "deny TodoRead: Belay has no such tool, so the rule has no effect; defaultMode plan has no effect"},
 		{"", ".claude/settings.json", `{`, nil, ".claude/settings.json: not used: it is no JSON object"},
 		{"", ".claude/settings.json", `{"model": "x"}`, nil, ".claude/settings.json: Belay ignores model"},
 		{"mcp", ".mcp.json", `{"a": {"command": "x"}}`, nil, ".mcp.json: 1 MCP server, which starts after `belay trust .mcp.json`"},

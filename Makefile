@@ -151,13 +151,20 @@ PROCESSES := ./cmd/belay ./engine/internal/fleet ./internal/crashtest ./internal
 # tests of the stores three times slower.
 RACE := -race -gcflags='modernc.org/...=-race=false'
 
+# Tests of other packages that only start programs: half of what they cost was the start of the test program with the race detector.
+PROCESS_TESTS := ^TestAttacks(AgainstTheSandbox|WorkWithoutASandbox)$$
+
+# No test program is looked at with a debugger: without its data, linking each of them takes half the time.
+LINK := -ldflags=-s
+
 .PHONY: race
 race: compiler screen browser manual confinement database languages clients ## all tests under the race detector, but for those that start many processes
-	@CGO_ENABLED=1 go test $(RACE) -vet=off -timeout 20m $$(go list ./... | grep -vxF "$$(go list $(PROCESSES))")
+	@CGO_ENABLED=1 go test $(RACE) $(LINK) -vet=off -timeout 20m -skip '$(PROCESS_TESTS)' $$(go list ./... | grep -vxF "$$(go list $(PROCESSES))")
 
 .PHONY: processes
 processes: confinement database packages ## the tests that start many processes, or kill them
-	@go test -vet=off $(PROCESSES)
+	@failed=0; go test $(LINK) -vet=off $(PROCESSES) || failed=1; \
+	go test $(LINK) -vet=off -run '$(PROCESS_TESTS)' ./permit || failed=1; exit $$failed
 
 # The seeds of every target run with the tests. The search for new inputs finds what it finds, whatever a change was about:
 # it has a command of its own, and what it finds becomes a seed.

@@ -25,7 +25,9 @@ func TestWorkersDoTheSame(t *testing.T) {
 	if err := os.CopyFS(dir, os.DirFS(".")); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "no-prod"), "./go").CombinedOutput(); err != nil {
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "no-prod"), "./go")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // what other steps have compiled
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	file := filepath.Join(dir, "hooks.yaml")

@@ -199,7 +199,7 @@ func TestBuildsWorkInTheSandbox(t *testing.T) {
 	// Build outside the sandbox first: inside, the standard library would be compiled
 	// again.
 	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", "tiny.test", ".")
-	build.Dir = r.floor.settings.Project
+	build.Dir, build.Env = r.floor.settings.Project, append(os.Environ(), "CGO_ENABLED=0") // what other steps have compiled
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

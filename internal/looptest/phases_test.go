@@ -274,6 +274,7 @@ func typecheck(sources map[string]string, path string) (*types.Package, []*ast.F
 // imports.
 var exportData = sync.OnceValues(func() (map[string]string, error) {
 	cmd := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", "github.com/belay-run/belay")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // what other steps have compiled
 	out, err := cmd.Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return nil, fmt.Errorf("go list: %w: %s", err, exit.Stderr)

@@ -51,12 +51,15 @@ func newEditor() editor {
 }
 
 // text returns the typed text, with the full text of long pastes.
-func (e *editor) text() string {
+func (e *editor) text() string { return strings.TrimSpace(e.whole()) }
+
+// whole returns the text with the space around it.
+func (e *editor) whole() string {
 	text := e.area.Value()
 	for word, paste := range e.pastes {
 		text = strings.ReplaceAll(text, word, paste)
 	}
-	return strings.TrimSpace(text)
+	return text
 }
 
 func (e *editor) set(text string) {

@@ -293,7 +293,7 @@ func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 		return m.interrupt()
 	}
 	m.asking = false
-	if cmd, ok := m.answerKey(key); ok {
+	if cmd, ok := m.answerKey(key, msg.Text); ok {
 		m.pressed = m.now
 		return cmd
 	}
@@ -358,7 +358,7 @@ func (m *model) interrupt() tea.Cmd {
 	case m.picker != nil:
 		m.unpick()
 	case m.working:
-		m.untype()
+		m.restore()
 		return m.abort()
 	case m.editor.area.Value() != "":
 		m.editor.set("")
@@ -375,7 +375,7 @@ func (m *model) interrupt() tea.Cmd {
 func (m *model) leave() tea.Cmd {
 	m.leaving = true
 	m.queue = nil
-	m.untype()
+	m.restore()
 	m.editor.set("")
 	if !m.working || m.aborting {
 		return nil

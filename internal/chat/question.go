@@ -38,7 +38,7 @@ type desk struct {
 	waiting []askMsg
 	armed   bool   // the first question accepts keys
 	typing  draft  // what the user is typing for the first question
-	saved   string // the input before the user began to type an answer
+	saved   string // the input that was set aside, because the question has the keys
 	fault   string // why the typed answer is invalid
 }
 
@@ -66,7 +66,11 @@ const fewLines = 5
 
 // arm lets the first question accept keys, after the user has paused typing.
 func (m *model) arm() {
-	m.desk.armed = len(m.desk.waiting) > 0 && (m.desk.armed || m.now.Sub(m.pressed) >= quiet)
+	was := m.desk.armed
+	m.desk.armed = len(m.desk.waiting) > 0 && (was || m.now.Sub(m.pressed) >= quiet)
+	if m.desk.armed && !was {
+		m.setAside()
+	}
 	if m.desk.armed && m.desk.waiting[0].advice.words && m.desk.typing == draftNone {
 		m.typed(draftAnswer, "")
 		if text := visible.All(m.desk.waiting[0].question.Reason); strings.Count(text, "\n") > fewLines {
@@ -91,7 +95,7 @@ func (m *model) withdrawn(id string) {
 // next shows the next question. The user must pause typing again before this question
 // accepts keys.
 func (m *model) next() {
-	m.untype()
+	m.restore()
 	m.desk.armed = false
 	m.pressed = m.now
 }
@@ -138,22 +142,42 @@ func (m *model) decide(d belay.Decision) tea.Cmd {
 	return func() tea.Msg { q.reply <- d; return nil }
 }
 
-// typed lets the user type an answer to the first question. It saves the current input.
-func (m *model) typed(what draft, text string) {
-	m.desk.typing, m.desk.saved, m.desk.fault = what, m.editor.text(), ""
-	m.editor.set(text)
-}
-
-// untype restores the saved input.
-func (m *model) untype() {
-	if m.desk.typing != draftNone {
-		m.desk.typing, m.desk.fault = draftNone, ""
-		m.editor.set(m.desk.saved)
+// setAside empties the input for the keys of the question.
+func (m *model) setAside() {
+	if m.editor.text() != "" {
+		m.desk.saved = m.editor.whole()
+		m.editor.set("")
 	}
 }
 
-// answerKey handles a key for the first question. It reports whether it used the key.
-func (m *model) answerKey(key string) (tea.Cmd, bool) {
+// restore puts what was set aside back into the input.
+func (m *model) restore() {
+	m.untype()
+	if m.desk.saved != "" {
+		m.editor.set(m.desk.saved + m.editor.text())
+		m.desk.saved = ""
+	}
+}
+
+// typed lets the user type an answer to the first question.
+func (m *model) typed(what draft, text string) {
+	m.setAside()
+	m.desk.typing, m.desk.fault = what, ""
+	m.editor.set(text)
+}
+
+// untype drops what was typed as an answer.
+func (m *model) untype() {
+	if m.desk.typing != draftNone {
+		m.desk.typing, m.desk.fault = draftNone, ""
+		m.editor.set("")
+	}
+}
+
+// answerKey handles a key for the first question. It reports whether it used the key. Keys of
+// the question answer only while the input is empty, so that a word does not: a letter that is
+// no key of the question begins a message, and then all letters belong to the message.
+func (m *model) answerKey(key, text string) (tea.Cmd, bool) {
 	d := &m.desk
 	switch {
 	case !d.armed || len(d.waiting) == 0:
@@ -172,6 +196,11 @@ func (m *model) answerKey(key string) (tea.Cmd, bool) {
 	case d.typing != draftNone:
 		d.fault = ""
 		return nil, false // the editor gets the key
+	case m.editor.text() != "" && key == "esc":
+		m.setAside()
+		return nil, true
+	case m.editor.text() != "":
+		return nil, false
 	case key == "y" || key == "Y":
 		return m.allow(belay.ApprovalScope{}), true
 	case (key == "s" || key == "S") && !d.waiting[0].plan():
@@ -187,6 +216,9 @@ func (m *model) answerKey(key string) (tea.Cmd, bool) {
 	case key == "v" || key == "V":
 		m.whole(&d.waiting[0])
 		return nil, true
+	case strings.TrimSpace(text) != "":
+		m.restore()
+		return nil, false
 	default:
 		return nil, true // a question ignores all other keys
 	}
@@ -283,7 +315,7 @@ func (m *model) keyed(line string) string {
 // asks reports whether the keys answer a question, and nothing can be typed.
 func (m *model) asks() bool {
 	d := &m.desk
-	return len(d.waiting) > 0 && d.armed && d.typing == draftNone
+	return len(d.waiting) > 0 && d.armed && d.typing == draftNone && m.editor.text() == ""
 }
 
 // questionKeys returns the lines that explain how to answer.
@@ -291,7 +323,7 @@ func (m *model) questionKeys() []string {
 	d := &m.desk
 	switch {
 	case !d.armed:
-		return []string{short("stop typing for a moment, then answer", m.width-1)}
+		return wrapped("stop typing for a moment, then answer", m.width-1)
 	case d.waiting[0].advice.words:
 		return m.packed("type your answer", "enter send", "esc no answer")
 	case d.typing == draftReason:
@@ -303,6 +335,8 @@ func (m *model) questionKeys() []string {
 		return wrapped("invalid pattern: "+visible.All(d.fault), m.width-1)
 	case d.typing == draftPattern:
 		return m.packed("enter allow all calls like this for this session", "esc back")
+	case m.editor.text() != "":
+		return m.packed("enter send the message", "esc set it aside and answer")
 	}
 	if d.waiting[0].plan() {
 		return m.packed("y approve and begin", "n change it: say how", "esc deny", "v all", "ctrl+c abort")
@@ -314,7 +348,7 @@ func (m *model) questionKeys() []string {
 	return m.packed(append(keys, "n deny and say why", "esc deny", "v all", "ctrl+c abort")...)
 }
 
-// packed joins hints to as few lines as fit the width. It cuts only hints that are wider
+// packed joins hints to as few lines as fit the width. It breaks only hints that are wider
 // than a line.
 func (m *model) packed(hints ...string) []string {
 	var lines []string
@@ -324,7 +358,7 @@ func (m *model) packed(hints ...string) []string {
 			lines[last] += " · " + hint
 			continue
 		}
-		lines = append(lines, short(hint, m.width-1))
+		lines = append(lines, wrapped(hint, m.width-1)...)
 	}
 	return lines
 }

@@ -172,6 +172,36 @@ func TestQuestionAsksAlone(t *testing.T) {
 	shows(t, "the view", b.view(), "working", "type a message")
 }
 
+// A word that begins with no key of the question is a message, and none of its letters answers.
+// Esc sets the message aside, and the keys answer again.
+//
+// SPEC U-01, U-02
+func TestWordsDoNotAnswerAQuestion(t *testing.T) {
+	t.Parallel()
+	for _, word := range []string{"wait, stop", "are you sure?", "/yes"} {
+		b := begun(t)
+		b.keys("first ")
+		b.wait(time.Second)
+		reply := b.question("1", "shell", `{"command":"rm x"}`)
+		b.keys(word)
+		undecided(t, reply)
+		shows(t, "the view", b.view(), "Allow shell to run?", "enter send the message", "esc set it aside and answer")
+		if got := b.m.editor.text(); got != "first "+word {
+			t.Errorf("the editor holds %q", got)
+		}
+		b.keys("esc")
+		undecided(t, reply)
+		shows(t, "the view", b.view(), "y once", "esc deny", "answer with a key above")
+		b.keys("y")
+		if !decision(t, reply).Allow {
+			t.Error("it was not allowed")
+		}
+		if got := b.m.editor.text(); got != "first "+word {
+			t.Errorf("afterwards the editor holds %q", got)
+		}
+	}
+}
+
 // Questions are asked one after another. A key that is pressed twice answers only one of
 // them.
 func TestQuestionsQueue(t *testing.T) {
@@ -330,6 +360,14 @@ func TestQuestionKeysFitNarrowScreens(t *testing.T) {
 		for _, key := range []string{"y once", "s this session", "p all like shell(rm *)", "n deny and say why", "esc deny", "v all", "ctrl+c abort"} {
 			if !strings.Contains(view, key) {
 				t.Errorf("at %d columns the key %q is missing or cut:\n%s", width, key, b.view())
+			}
+		}
+		for _, hints := range []struct{ press, want string }{
+			{"p", "enter allow all calls like this for this session"}, {"esc", "y once"}, {"x", "esc set it aside and answer"},
+		} {
+			b.keys(hints.press)
+			if view := strings.Join(strings.Fields(b.view()), " "); !strings.Contains(view, hints.want) {
+				t.Errorf("at %d columns the hint %q is missing or cut:\n%s", width, hints.want, b.view())
 			}
 		}
 	}

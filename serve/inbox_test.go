@@ -78,6 +78,32 @@ func TestWhatAnApprovalShows(t *testing.T) {
 	}
 }
 
+// A preview says that the file has changed since the agent read it: then the call would be refused
+// although it is approved.
+//
+// SPEC V-02, U-01
+func TestPreviewOfAChangedFile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, asksBeforeWrites(), nil)
+	id := w.newSession()
+	w.turn("admin", id, `call read {"path": "notes.md"}`)
+	approval := w.turn("admin", id, `call write {"path": "notes.md", "content": "new"}`).Result.Approvals[0]
+	preview := func() *api.Preview {
+		var one api.Approval
+		w.call("admin", "GET", "/v1/approvals/"+approval, nil, &one)
+		return one.Advice.Preview
+	}
+	if p := preview(); p.Problem != "" || p.Diff == "" {
+		t.Errorf("the preview of the file that was read is %+v", p)
+	}
+	if err := os.WriteFile(filepath.Join(w.dir, "notes.md"), []byte("changed\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if p := preview(); !strings.Contains(p.Problem, "has changed since the agent read it") || p.Diff == "" {
+		t.Errorf("the preview of the changed file is %+v", p)
+	}
+}
+
 // A preview shows a new file, says why an edit would fail, and hides a file that may not be read.
 //
 // SPEC V-02, V-05

@@ -5,11 +5,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"sync"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/recorded"
 )
 
 // rememberedFiles is how many read files the process remembers, in all sessions together.
@@ -100,23 +100,8 @@ func seenIn(ctx context.Context, call *belay.Invocation, at spot) (seen string, 
 	if controls == nil { // outside a turn there is no transcript
 		return "", nil
 	}
-	for m, err := range controls.Messages(ctx) {
-		if err != nil {
-			return "", fmt.Errorf("read the transcript: %w", err)
-		}
-		if m.Kind != belay.KindResults {
-			continue
-		}
-		for i := range m.Parts {
-			r := m.Parts[i].Result
-			if r == nil || r.Tool != "read" && r.Tool != "write" && r.Tool != "edit" {
-				continue
-			}
-			var view struct{ Path, Seen string }
-			if json.Unmarshal(r.Render, &view) == nil && view.Path == at.shown && view.Seen != "" {
-				seen = view.Seen
-			}
-		}
+	if seen, err = recorded.Seen(controls.Messages(ctx), at.shown); err != nil {
+		return "", fmt.Errorf("read the transcript: %w", err)
 	}
 	return seen, nil
 }

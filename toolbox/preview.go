@@ -49,10 +49,17 @@ func (f *files) preview(tool string, input json.RawMessage) (ChangeView, error) 
 		if err != nil {
 			return ChangeView{}, err
 		}
-		return changeView(at.shown, "edited", string(old.data), after), nil
+		return previewed("edited", at, old, after), nil
 	case string(old.data) == in.Content:
 		return ChangeView{Kind: "change", Path: at.shown, Action: "unchanged"}, nil
 	default:
-		return changeView(at.shown, "overwritten", string(old.data), in.Content), nil
+		return previewed("overwritten", at, old, in.Content), nil
 	}
+}
+
+// previewed returns the view of a change of a file that exists.
+func previewed(action string, at spot, old *current, after string) ChangeView {
+	view := changeView(at.shown, action, string(old.data), after)
+	view.Seen = old.sum().text()
+	return view
 }

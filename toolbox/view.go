@@ -33,7 +33,7 @@ type ChangeView struct {
 	// Added and Removed are numbers of lines.
 	Added   int `json:"added"`
 	Removed int `json:"removed"`
-	// Seen is a hash of the new content.
+	// Seen is a hash of the new content. In a preview, it is one of the file as it is.
 	Seen string `json:"seen,omitempty"`
 }
 

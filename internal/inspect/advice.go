@@ -12,6 +12,7 @@ import (
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/recorded"
 	"github.com/belay-run/belay/permit"
 	"github.com/belay-run/belay/serve/api"
 	"github.com/belay-run/belay/toolbox"
@@ -125,7 +126,7 @@ func Advise(ctx context.Context, settings *config.Loaded, f *assembly.Floor, q b
 	advice, in := describe(f, e, &q.Approval, q.Agent), f.In(e.Mode)
 	advice.Pattern = in.Suggest(ctx, q.Tool, q.Input)
 	var err error
-	advice.Preview, err = previewOf(ctx, settings, f.Roots(), in, q.Tool, q.Input)
+	advice.Preview, _, err = previewOf(ctx, settings, f.Roots(), in, q.Tool, q.Input)
 	return advice, err
 }
 
@@ -140,23 +141,24 @@ var findingVerbs = map[permit.Kind]string{
 }
 
 // previewOf returns what a write or an edit would change now. It returns nil for other tools. If
-// the floor denies reading the file, the preview does not show its content.
-func previewOf(ctx context.Context, settings *config.Loaded, others []string, in *permit.Floor, tool string, input json.RawMessage) (*api.Preview, error) {
+// the floor denies reading the file, the preview does not show its content. now is the hash of the
+// file as it is, or "" for a file that does not exist.
+func previewOf(ctx context.Context, settings *config.Loaded, others []string, in *permit.Floor, tool string, input json.RawMessage) (preview *api.Preview, now string, err error) {
 	if tool != "write" && tool != "edit" {
-		return nil, nil //nolint:nilnil // other tools change no file that can be shown
+		return nil, "", nil
 	}
 	var to struct {
 		Path string `json:"path"`
 	}
 	if err := json.Unmarshal(input, &to); err != nil {
-		return &api.Preview{Problem: "the input of the call is not valid"}, nil
+		return &api.Preview{Problem: "the input of the call is not valid"}, "", nil
 	}
 	read, err := json.Marshal(to)
 	if err != nil {
-		return nil, fmt.Errorf("preview: %w", err)
+		return nil, "", fmt.Errorf("preview: %w", err)
 	}
 	if e := in.Explain(ctx, "read", read); e.Decision == belay.ToolDeny {
-		return &api.Preview{Path: to.Path, Problem: "the content of the file is not shown, because reading it is denied: " + e.Reason}, nil
+		return &api.Preview{Path: to.Path, Problem: "the content of the file is not shown, because reading it is denied: " + e.Reason}, "", nil
 	}
 	var roots []*os.Root
 	defer func() {
@@ -167,15 +169,25 @@ func previewOf(ctx context.Context, settings *config.Loaded, others []string, in
 	for _, dir := range append([]string{settings.Project}, others...) {
 		root, err := os.OpenRoot(dir)
 		if err != nil {
-			return nil, fmt.Errorf("preview: %w", err)
+			return nil, "", fmt.Errorf("preview: %w", err)
 		}
 		roots = append(roots, root)
 	}
 	view, _, err := toolbox.Preview(roots[0], &toolbox.Options{Extra: roots[1:]}, tool, input)
 	if err != nil {
-		return &api.Preview{Path: to.Path, Problem: err.Error()}, nil
+		return &api.Preview{Path: to.Path, Problem: err.Error()}, "", nil
 	}
-	return &api.Preview{Path: view.Path, Action: view.Action, Diff: view.Diff, Cut: view.Cut, Added: view.Added, Removed: view.Removed}, nil
+	return &api.Preview{Path: view.Path, Action: view.Action, Diff: view.Diff, Cut: view.Cut, Added: view.Added, Removed: view.Removed}, view.Seen, nil
+}
+
+// staleIn returns why a change of a file would be refused although it is approved: the file is
+// not what the session has seen last.
+func staleIn(ctx context.Context, store belay.ListStore, session, path, now string) (problem string, err error) {
+	seen, err := recorded.Seen(store.Read(ctx, session, 0), path)
+	if err != nil || seen == "" || now == "" || seen == now {
+		return "", err
+	}
+	return "the file has changed since the agent read it, so the call would be refused, and the agent must read the file again", nil
 }
 
 // calledIn finds the response with the call of an approval, and the user's message of its turn.

@@ -178,7 +178,11 @@ func (p *Project) advise(ctx context.Context, store belay.ListStore, approval *b
 		return advice, nil
 	}
 	advice.Pattern = in.Suggest(ctx, approval.Tool, input)
-	advice.Preview, err = previewOf(ctx, settings, assembly.Existing(settings.Permit.Roots), in, approval.Tool, input)
+	var now string
+	advice.Preview, now, err = previewOf(ctx, settings, assembly.Existing(settings.Permit.Roots), in, approval.Tool, input)
+	if err == nil && now != "" {
+		advice.Preview.Problem, err = staleIn(ctx, store, approval.Session, advice.Preview.Path, now)
+	}
 	return advice, err
 }
 

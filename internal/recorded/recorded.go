@@ -104,6 +104,27 @@ func IsGranted(d *belay.Decision) bool {
 	return d.Allow && strings.HasPrefix(d.Reason, "allowed before, with approval ")
 }
 
+// Seen returns the hash of what a session has seen last of a file, as the results of read, write
+// and edit in its messages say. It returns "" if they do not say it.
+func Seen(messages iter.Seq2[*belay.Message, error], path string) (hash string, err error) {
+	for m, err := range messages {
+		if err != nil {
+			return "", err
+		}
+		for i := range m.Parts {
+			r := m.Parts[i].Result
+			if r == nil || r.Tool != "read" && r.Tool != "write" && r.Tool != "edit" {
+				continue
+			}
+			var view struct{ Path, Seen string }
+			if json.Unmarshal(r.Render, &view) == nil && view.Path == path && view.Seen != "" {
+				hash = view.Seen
+			}
+		}
+	}
+	return hash, nil
+}
+
 // calls are the calls of the last response. Ids are unique only within a response.
 type calls []*Call
 

@@ -42,7 +42,7 @@ func (h *handler) command(ctx context.Context, e *worker.Envelope) (json.RawMess
 	if exit.Code == exitBlock {
 		return h.codec.blockOr(stdout.denials(), printedText(stderr.head, h.set.redact), "exit code 2")
 	}
-	answer, err := h.codec.read(stdout, h.ended(ctx, exit, stdout, stderr))
+	answer, err := h.codec.read(stdout, sandboxed(h.ended(ctx, exit, stdout, stderr), run, stderr.tail.shown(h.set.redact)))
 	if safe, ok := errors.AsType[*hook.SafeError](err); ok && exit.Code == 0 {
 		if said := stderr.tail.shown(h.set.redact); said != "" { // standard error may explain the invalid output
 			err = &hook.SafeError{Code: safe.Code, Message: safe.Message, Err: errors.Join(safe.Err, fmt.Errorf("its standard error: %s", said))}

@@ -98,5 +98,6 @@ func (h *handler) answered(ctx context.Context, e *worker.Envelope, asked *Quest
 	default:
 		r.Err = tooMuch(stdout, stderr)
 	}
-	return h.d.Protocol.Read(ctx, e, r)
+	answer, err := h.d.Protocol.Read(ctx, e, r)
+	return answer, sandboxed(err, run, r.Stderr+"\n"+r.Stdout)
 }

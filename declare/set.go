@@ -79,6 +79,9 @@ type Execution struct {
 	Env []string
 	// Dir is the working directory.
 	Dir string
+	// Note says what the sandbox does not let the program do, and how to change that. If the
+	// program fails and its output looks as if the sandbox was the cause, the error has it.
+	Note string
 }
 
 // Set holds subscriptions that were made from declarations, and runs their workers. Close

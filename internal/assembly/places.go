@@ -213,11 +213,16 @@ func (a *Assembler) confineHook(ctx context.Context, s *config.Loaded) func(cont
 			}
 			return nil
 		}
+		network := slices.Contains(space.Confined(run), space.GrantNetwork)
+		e.Note = "hooks of a project run in a sandbox, where they can change only the project and temporary files"
+		if !network {
+			e.Note += ", and have no network (`belay trust DIR --grant network`)"
+		}
 		argv, err := box.Command(sandbox.Policy{
 			Write:   Existing([]string{s.Project, os.TempDir()}),
 			Protect: slices.Concat(steering(s.Project, new(permit.Explanation)), []string{filepath.Join(s.Project, ".git")}, ownFiles(s)),
 			Hide:    hidden(s),
-			Network: slices.Contains(space.Confined(run), space.GrantNetwork),
+			Network: network,
 			Bounds:  boundsOf(s),
 		}, e.Argv)
 		if err != nil {

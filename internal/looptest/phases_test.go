@@ -86,10 +86,10 @@ func TestPhasesAreComplete(t *testing.T) {
 			}
 		}
 	}
-	listed := namesIn(files, "Phases")
+	listed := namesIn(files, "allPhases")
 	slices.Sort(listed)
 	if diff := cmp.Diff(declared, listed); diff != "" {
-		t.Errorf("Phases() does not list every phase exactly once (-declared +listed):\n%s", diff)
+		t.Errorf("allPhases does not list every phase exactly once (-declared +listed):\n%s", diff)
 	}
 	var tested, returned []string
 	for _, p := range everyPhase() {
@@ -198,25 +198,22 @@ func isPhase(t types.Type) bool {
 	return ok && named.Obj().Name() == "Phase" && named.Obj().Pkg().Path() == "github.com/belay-run/belay/hook"
 }
 
-// namesIn returns the names in the list literal that a function returns.
-func namesIn(files []*ast.File, function string) []string {
+// namesIn returns the names in the list that is the value of a package variable.
+func namesIn(files []*ast.File, variable string) []string {
 	var names []string
 	for _, file := range files {
 		for _, decl := range file.Decls {
-			f, ok := decl.(*ast.FuncDecl)
-			if !ok || f.Name.Name != function || f.Recv != nil {
+			group, ok := decl.(*ast.GenDecl)
+			if !ok || group.Tok != token.VAR {
 				continue
 			}
-			ast.Inspect(f.Body, func(node ast.Node) bool {
-				if list, ok := node.(*ast.CompositeLit); ok {
-					for _, element := range list.Elts {
-						if name, ok := element.(*ast.Ident); ok {
-							names = append(names, name.Name)
-						}
+			for _, spec := range group.Specs {
+				if v, ok := spec.(*ast.ValueSpec); ok && v.Names[0].Name == variable {
+					for _, element := range v.Values[0].(*ast.CompositeLit).Elts {
+						names = append(names, element.(*ast.Ident).Name)
 					}
 				}
-				return true
-			})
+			}
 		}
 	}
 	return names

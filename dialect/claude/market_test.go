@@ -2,6 +2,7 @@ package claude_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -58,9 +59,7 @@ func TestEntriesOfMarketplacesDeclareParts(t *testing.T) {
 				entry += ", " + c.entry
 			}
 			all := map[string]string{"../q/q.md": "Q", "../q/h.json": "{}", "../q/mcp.json": "{}"}
-			for name, text := range files {
-				all[name] = text
-			}
+			maps.Copy(all, files)
 			if c.manifest != "" {
 				all[".claude-plugin/plugin.json"] = c.manifest
 			}

@@ -62,7 +62,7 @@ func (p *prefixed) Read(ctx context.Context, id, section string) (skill.Reading,
 // without returns the problems that the error of a source joins, but not those of files that do
 // not belong to the plugin.
 func (p *prefixed) without(err error) error {
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // it takes the error apart
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		joined = joinedErrors{err}
 	}

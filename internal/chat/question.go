@@ -48,6 +48,7 @@ type draft int
 const (
 	draftNone    draft = iota
 	draftReason        // the reason of a denial
+	draftSession       // nothing: enter allows for this session
 	draftPattern       // a pattern for calls to allow
 	draftAnswer        // the answer to a question that needs text
 )
@@ -176,7 +177,8 @@ func (m *model) untype() {
 
 // answerKey handles a key for the first question. It reports whether it used the key. Keys of
 // the question answer only while the input is empty, so that a word does not: a letter that is
-// no key of the question begins a message, and then all letters belong to the message.
+// no key of the question begins a message, and then all letters belong to the message. What
+// allows more than this call needs enter, so that "stop" allows nothing.
 func (m *model) answerKey(key, text string) (tea.Cmd, bool) {
 	d := &m.desk
 	switch {
@@ -184,6 +186,8 @@ func (m *model) answerKey(key, text string) (tea.Cmd, bool) {
 		return nil, false
 	case d.typing == draftReason && key == "enter":
 		return m.deny(m.editor.text()), true
+	case d.typing == draftSession && key == "enter":
+		return m.allow(belay.ApprovalScope{Kind: belay.ScopeSession}), true
 	case d.typing == draftPattern && key == "enter":
 		return m.allowLike(m.editor.text()), true
 	case d.typing == draftAnswer && key == "enter":
@@ -193,6 +197,10 @@ func (m *model) answerKey(key, text string) (tea.Cmd, bool) {
 	case d.typing != draftNone && key == "esc":
 		m.untype()
 		return nil, true
+	case d.typing == draftSession && text != "": // s was the first letter of a message
+		m.restore()
+		m.editor.insert("s")
+		return nil, false
 	case d.typing != draftNone:
 		d.fault = ""
 		return nil, false // the editor gets the key
@@ -204,7 +212,8 @@ func (m *model) answerKey(key, text string) (tea.Cmd, bool) {
 	case key == "y" || key == "Y":
 		return m.allow(belay.ApprovalScope{}), true
 	case (key == "s" || key == "S") && !d.waiting[0].plan():
-		return m.allow(belay.ApprovalScope{Kind: belay.ScopeSession}), true
+		m.typed(draftSession, "")
+		return nil, true
 	case (key == "p" || key == "P") && !d.waiting[0].plan() && d.waiting[0].advice.Pattern != "":
 		m.typed(draftPattern, d.waiting[0].advice.Pattern)
 		return nil, true
@@ -331,6 +340,8 @@ func (m *model) questionKeys() []string {
 			return m.packed("what should change?", "enter send", "esc back")
 		}
 		return m.packed("reason (optional)", "enter deny", "esc back")
+	case d.typing == draftSession:
+		return m.packed("enter allow for this session", "esc back")
 	case d.fault != "":
 		return wrapped("invalid pattern: "+visible.All(d.fault), m.width-1)
 	case d.typing == draftPattern:

@@ -58,7 +58,9 @@ func TestQuestionAnswers(t *testing.T) {
 		want *belay.Decision
 	}{
 		{"y allows", []string{"y"}, &belay.Decision{Allow: true}},
-		{"s allows for this session", []string{"s"}, &belay.Decision{Allow: true, Scope: belay.ApprovalScope{Kind: belay.ScopeSession}}},
+		{"s alone allows nothing", []string{"s"}, nil},
+		{"esc goes back from s", []string{"s", "esc", "y"}, &belay.Decision{Allow: true}},
+		{"s allows for this session", []string{"s", "enter"}, &belay.Decision{Allow: true, Scope: belay.ApprovalScope{Kind: belay.ScopeSession}}},
 		{"p asks for a pattern", []string{"p"}, nil},
 		{"p offers one", []string{"p", "enter"}, &belay.Decision{Allow: true, Scope: belay.ApprovalScope{Kind: belay.ScopePattern, Pattern: "shell(rm *)"}}},
 		{"the pattern can be changed", []string{"p", "backspace", "backspace", "-rf build)", "enter"}, &belay.Decision{Allow: true, Scope: belay.ApprovalScope{Kind: belay.ScopePattern, Pattern: "shell(rm -rf build)"}}},
@@ -172,13 +174,14 @@ func TestQuestionAsksAlone(t *testing.T) {
 	shows(t, "the view", b.view(), "working", "type a message")
 }
 
-// A word that begins with no key of the question is a message, and none of its letters answers.
+// A word that begins with no key of the question, or with s, is a message, and none of its
+// letters answers.
 // Esc sets the message aside, and the keys answer again.
 //
 // SPEC U-01, U-02
 func TestWordsDoNotAnswerAQuestion(t *testing.T) {
 	t.Parallel()
-	for _, word := range []string{"wait, stop", "are you sure?", "/yes"} {
+	for _, word := range []string{"wait, stop", "are you sure?", "/yes", "stop", "s y"} {
 		b := begun(t)
 		b.keys("first ")
 		b.wait(time.Second)

@@ -24,7 +24,7 @@ type turnSpans struct {
 var spans = sync.Pool{New: func() any { return new(Span) }}
 
 // newSpan returns a span with the fields of from. The caller frees it when it is over.
-func newSpan(from Span) *Span { //nolint:gocritic // a composite literal at each call
+func newSpan(from Span) *Span {
 	s := spans.Get().(*Span) //nolint:forcetypeassert // nothing else is in the pool
 	*s = from
 	return s

@@ -130,7 +130,7 @@ func notMarkdown(dir string) []string {
 				names = append(names, visible.OneLine(filepath.ToSlash(rel)))
 			}
 		}
-		return nil
+		return nil //nolint:nilerr // likewise
 	})
 	return names
 }

@@ -130,7 +130,7 @@ var channelIDs = map[string]struct {
 		"such as C0123456789, at the end of the details of the channel", "such as U0123456789, in the menu of the person's profile",
 	},
 	ChannelTelegram: {
-		regexp.MustCompile(`^-?[0-9]+$`), regexp.MustCompile(`^[0-9]+$`),
+		regexp.MustCompile(`^-?\d+$`), regexp.MustCompile(`^\d+$`),
 		"such as \"-1001234567890\" for a group: getUpdates of the bot's API shows it after a message in the chat", "such as \"123456789\": when the person presses a button, the refusal shows the id",
 	},
 }

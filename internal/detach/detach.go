@@ -6,7 +6,7 @@ import "sync"
 
 // Work is what such a handler returns as its error. The hook runtime then leaves the run
 // started, and records the end of the run when [Work.End] is called.
-type Work struct {
+type Work struct { //nolint:errname // it is an error only so that a handler can return it
 	mu     sync.Mutex
 	ended  bool
 	err    error

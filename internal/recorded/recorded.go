@@ -116,7 +116,10 @@ func Seen(messages iter.Seq2[*belay.Message, error], path string) (hash string, 
 			if r == nil || r.Tool != "read" && r.Tool != "write" && r.Tool != "edit" {
 				continue
 			}
-			var view struct{ Path, Seen string }
+			var view struct {
+				Path string `json:"path"`
+				Seen string `json:"seen"`
+			}
 			if json.Unmarshal(r.Render, &view) == nil && view.Path == path && view.Seen != "" {
 				hash = view.Seen
 			}

@@ -309,10 +309,12 @@ func testContainer(t *testing.T, r *release, files map[string][]byte) {
 	var image struct {
 		OCI struct {
 			Config struct {
-				User, WorkingDir string
-				Entrypoint, Cmd  []string
+				User       string   `json:"User"`       //nolint:tagliatelle // the standard's name
+				WorkingDir string   `json:"WorkingDir"` //nolint:tagliatelle // likewise
+				Entrypoint []string `json:"Entrypoint"` //nolint:tagliatelle // likewise
+				Cmd        []string `json:"Cmd"`        //nolint:tagliatelle // likewise
 			} `json:"config"`
-		} `json:"OCIv1"`
+		} `json:"OCIv1"` //nolint:tagliatelle // likewise
 	}
 	if err := json.Unmarshal([]byte(do("inspect", "--type", "image", "belay")), &image); err != nil {
 		t.Fatal(err)

@@ -71,11 +71,12 @@ func actions(node any) []string {
 	switch node := node.(type) {
 	case map[string]any:
 		for key, value := range node {
-			if key == "uses" {
+			switch {
+			case key == "uses":
 				found = append(found, fmt.Sprint(value))
-			} else if key == "permissions" && value == "write-all" {
+			case key == "permissions" && value == "write-all":
 				found = append(found, "permissions: write-all") // nothing needs all rights, and nothing can pin this
-			} else {
+			default:
 				found = append(found, actions(value)...)
 			}
 		}

@@ -64,7 +64,7 @@ type Options struct {
 // Queue keeps jobs in River's tables. It is an interface, and New returns one, so that only
 // the two packages which call New compile River's client: the compiler generates the methods of
 // a generic type again in every package that can reach them.
-type Queue[TTx any] interface {
+type Queue[TTx any] interface { //nolint:interfacebloat // it has one implementation, and replaces a struct
 	hook.StatQueue
 	hook.WorkQueue
 	// ID returns the client id with which this queue claims jobs.
@@ -109,7 +109,7 @@ type engine[TTx any] struct {
 }
 
 // New returns a queue on a River driver and a backend.
-func New[TTx any](driver riverdriver.Driver[TTx], backend Backend[TTx], opts *Options) (Queue[TTx], error) { //nolint:ireturn // Queue says why
+func New[TTx any](driver riverdriver.Driver[TTx], backend Backend[TTx], opts *Options) (Queue[TTx], error) {
 	if driver == nil || !driver.PoolIsSet() {
 		return nil, errors.New("riverjobs: the River driver is nil or has no database")
 	}

@@ -97,7 +97,7 @@ func TestSpansCostLittleMoreThanTheSDK(t *testing.T) { //nolint:paralleltest // 
 			s.End()
 		}
 	}))
-	if more > bare+10 {
+	if more > bare+16 { // 7 without the race detector, which drops a part of what is in a pool
 		t.Errorf("a turn needs %d more allocations with spans, and its six spans alone need %d", more, bare)
 	}
 }

@@ -84,8 +84,8 @@ func TestInterruptedTurnIsOneTrace(t *testing.T) {
 	cmd.Env = append(cmd.Env, env...)
 	second := &child{Cmd: cmd, t: t}
 	second.run()
-	collector.Await(func() bool { // the call has run, and now the model of the subagent hangs
-		return collector.Named("execute_tool write") != nil && collector.Metrics["belay.approval.wait"] != nil
+	collector.Await(func() bool { // the step with the call is over, and now the model of the subagent hangs
+		return collector.Named("execute_tool write") != nil && collector.Named("step 1") != nil && collector.Metrics["belay.approval.wait"] != nil
 	})
 	second.signal(os.Kill)
 	second.ended()

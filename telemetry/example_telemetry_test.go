@@ -45,7 +45,9 @@ func Example() {
 		panic(err)
 	}
 	for _, span := range exporter.GetSpans() {
-		fmt.Println(span.Name)
+		if span.Name != "commit" { // only a slow one has a span
+			fmt.Println(span.Name)
+		}
 	}
 	fmt.Println(exporter.GetSpans()[0].SpanContext.TraceID() == telemetry.TraceID("demo", turn.ID))
 	// Output:

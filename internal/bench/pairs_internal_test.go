@@ -21,6 +21,7 @@ func BenchmarkPair(b *testing.B) {
 	}{
 		{"durable-turn", durableTurns},
 		{"postgres-durable-turn", postgresTurns},
+		{"postgres-watched-turn", turnsWatchedFromAfar},
 		{"subagent-dispatch-agent", dispatchTo(subagent.Agent(answering{}, nil))},
 		{"mcp-call", mcpCalls(64)},
 		{"serve-watched-turn", watchedTurns},

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,6 +22,7 @@ func postgresPromises() []promise {
 	return []promise{
 		{"postgres-commits-beyond-2+2n", 0, postgresCommitsBeyond},
 		{"postgres-durable-turn", 1.4, pairRatio(postgresTurns)},
+		{"postgres-watched-turn", 1.2, pairRatio(turnsWatchedFromAfar)},
 		{"claim-behind-100k", 2, claimBehind},
 	}
 }
@@ -30,7 +34,11 @@ type shared struct {
 	server *pgtest.Server
 }
 
-func newShared() (_ *shared, err error) {
+func newShared() (*shared, error) {
+	return newSharedWith(instant{}, &belay.Options{Tools: []belay.Tool{echoTool}, Hooks: inTurn()})
+}
+
+func newSharedWith(model belay.Model, opts *belay.Options) (_ *shared, err error) {
 	d := &shared{}
 	if d.server, err = pgtest.Start(&pgtest.Options{Durable: true}); err != nil {
 		return nil, err
@@ -40,7 +48,8 @@ func newShared() (_ *shared, err error) {
 		d.store, err = postgres.Open(ctx, dsn, nil)
 	}
 	if err == nil {
-		d.Agent, err = belay.New(instant{}, &belay.Options{Tools: []belay.Tool{echoTool}, Hooks: inTurn(), Store: d.store})
+		opts.Store = d.store
+		d.Agent, err = belay.New(model, opts)
 	}
 	if err != nil {
 		return nil, errors.Join(err, d.server.Stop())
@@ -89,6 +98,65 @@ func postgresTurns() (*pair, error) {
 		return nil, errors.Join(err, d.close())
 	}
 	return &pair{ours: turnsOf(s), floor: floor.turns, close: func() error { return errors.Join(floor.Close(ctx), d.close()) }}, nil
+}
+
+// speaking is words with a pause before each delta, as a model has it.
+type speaking struct{ words }
+
+// Stream implements belay.Model.
+func (m speaking) Stream(ctx context.Context, req *belay.Request) iter.Seq2[belay.Chunk, error] {
+	return func(yield func(belay.Chunk, error) bool) {
+		for chunk, err := range m.words.Stream(ctx, req) {
+			time.Sleep(2 * time.Millisecond)
+			if !yield(chunk, err) {
+				return
+			}
+		}
+	}
+}
+
+// turnsWatchedFromAfar returns turns whose deltas reach a watcher with a connection of its own to
+// the store, as a server on another machine has one. The floor is turns that nobody watches. A
+// turn does not wait for the watcher, which reads the store between turns here, too.
+func turnsWatchedFromAfar() (*pair, error) {
+	here := belay.NewEvents()
+	d, err := newSharedWith(speaking{}, &belay.Options{Events: here})
+	if err != nil {
+		return nil, err
+	}
+	there, err := postgres.Open(ctx, d.server.DSN("belay"), nil)
+	if err != nil {
+		return nil, errors.Join(err, d.close())
+	}
+	watching, stop := context.WithCancel(ctx)
+	far, arrived := belay.NewEvents(), make(chan struct{})
+	var working sync.WaitGroup
+	working.Go(func() { here.Share(watching, d.store) }) // these three end when stop is called
+	working.Go(func() { far.Share(watching, there) })
+	working.Go(func() {
+		first := sync.OnceFunc(func() { close(arrived) })
+		for e, err := range far.Watch(watching, there, &belay.WatchOptions{Session: "watched", After: "0"}) {
+			if err == nil && e.Kind == belay.EventTextDelta {
+				first()
+			}
+		}
+	})
+	p := &pair{ours: turnsOf(d.Session("watched")), floor: turnsOf(d.Session("alone")), close: func() error {
+		stop()
+		working.Wait()
+		return errors.Join(there.Close(), d.close())
+	}}
+	late := time.After(30 * time.Second)
+	for {
+		p.ours(1)
+		select {
+		case <-arrived:
+			return p, nil
+		case <-late:
+			return nil, errors.Join(errors.New("no delta reaches the watcher"), p.close())
+		default:
+		}
+	}
 }
 
 // claimBehind returns the time to claim and release a turn behind 100,000 due turns of an

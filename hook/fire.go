@@ -100,7 +100,8 @@ func (rt *Runtime) recordEnd(ctx context.Context, rec *record, p *Problem) {
 }
 
 // detach leaves a run started whose handler has returned, but whose work continues. Drain
-// does not wait for the work: whoever runs it does, before the journal is closed.
+// does not wait for the work: the owner of the handler waits for it, before the journal is
+// closed.
 func (d *dispatch) detach(e *entry, start int64, work *detach.Work) {
 	rt, ctx := d.rt, context.WithoutCancel(d.ctx)
 	rec := *d.record(e, Started, start, 0, nil)

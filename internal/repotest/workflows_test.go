@@ -12,8 +12,8 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// pinnedAction matches a line that uses an action at a full commit, with the version as a comment. A tag can be moved to
-// other code by whoever owns the action; a commit cannot.
+// pinnedAction matches a line that uses an action at a full commit, with the version as a comment. The owner of an action
+// can move a tag to other code. A commit always means the same code.
 var pinnedAction = regexp.MustCompile(`^\s*(?:- )?uses: [\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
 
 // The workflows of the public forge run only actions of a fixed commit, and get no right that they do not name: what a

@@ -174,6 +174,19 @@ func TestQuestionAsksAlone(t *testing.T) {
 	shows(t, "the view", b.view(), "working", "type a message")
 }
 
+// After s the screen says what enter does, and does not invite to type a message.
+//
+// SPEC U-01
+func TestSessionGrantSaysWhatEnterDoes(t *testing.T) {
+	t.Parallel()
+	b := begun(t)
+	b.wait(time.Second)
+	reply := b.question("1", "shell", `{"command":"rm x"}`)
+	b.keys("s")
+	undecided(t, reply)
+	shows(t, "the view", b.view(), "enter allow for this session", "esc back", "answer with a key above")
+}
+
 // A word that begins with no key of the question, or with s, is a message, and none of its
 // letters answers.
 // Esc sets the message aside, and the keys answer again.

@@ -27,7 +27,7 @@ func (m *model) draw() tea.View {
 	}
 	most := max(m.height-m.page(), 1)
 	m.editor.area.Placeholder = invitation
-	if m.asks() {
+	if m.asks() || m.desk.typing == draftSession {
 		m.editor.area.Placeholder = "answer with a key above"
 	}
 	input, below := strings.Split(m.editor.area.View(), "\n"), m.belowInput()

@@ -19,8 +19,9 @@ const mostDetached = 32
 // leaveTime is how long Close waits for detached commands before it stops them.
 const leaveTime = 5 * time.Second
 
-// detached starts a command with a protocol, and does not wait for it. The command gets its
-// question now: later the conversation has gone on. The journal gets the end of the command.
+// detached makes the question of a command with a protocol, and leaves it to the runtime to
+// start the command, for which nobody waits. The command gets its question now: later the
+// conversation has gone on. The journal gets the end of the command.
 func (h *handler) detached(ctx context.Context, e *worker.Envelope) (json.RawMessage, error) {
 	asked, err := h.d.Protocol.Ask(ctx, e)
 	if err != nil || asked.Known {
@@ -30,22 +31,26 @@ func (h *handler) detached(ctx context.Context, e *worker.Envelope) (json.RawMes
 	if err != nil {
 		return nil, err
 	}
+	return nil, &detach.Work{Begin: func(ended func(error)) { h.begin(ctx, e, asked, run, ended) }}
+}
+
+// begin starts a detached command, if there is room for it.
+func (h *handler) begin(ctx context.Context, e *worker.Envelope, asked *Question, run *Execution, ended func(error)) {
 	select {
 	case h.set.running <- struct{}{}:
 	default:
-		return nil, &hook.SafeError{Code: codes.Overloaded, Message: "the hook was not started, because too many commands run in the background"}
+		ended(&hook.SafeError{Code: codes.Overloaded, Message: "the hook was not started, because too many commands run in the background"})
+		return
 	}
-	work := new(detach.Work)
 	go func() { // ends with the command, which has a timeout; Close stops it, too
 		defer func() { <-h.set.running }()
 		ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 		defer cancel(nil)
-		ended := make(chan struct{})
-		defer close(ended)
-		go h.set.outlast(ended, cancel) // ends with the command
-		work.End(h.left(ctx, e, asked, run))
+		over := make(chan struct{})
+		defer close(over)
+		go h.set.outlast(over, cancel) // ends with the command
+		ended(h.left(ctx, e, asked, run))
 	}()
-	return nil, work
 }
 
 // left runs a detached command. It returns why the command failed.

@@ -39,39 +39,65 @@ func (panicking) Read(context.Context, *worker.Envelope, *declare.Reply) (json.R
 	panic("a mistake in the protocol")
 }
 
-// A panic while the answer of a detached command is read is logged, and the process goes on.
-func TestADetachedCommandThatPanics(t *testing.T) { // SPEC B-01
-	t.Parallel()
-	var log bytes.Buffer
+// aside is a runtime with one detached command at tool.pre, and a call for it.
+type aside struct {
+	set     *declare.Set
+	runtime *hook.Runtime
+	call    belay.ToolCall
+}
+
+// newAside makes such a runtime. The command runs in dir.
+func newAside(t *testing.T, dir, script string, p declare.Protocol, timeout time.Duration, opts *hook.RuntimeOptions) *aside {
+	t.Helper()
 	d := &declare.Declaration{
-		ID: "later", Phase: "tool.pre", File: "x", Line: 1, Dir: t.TempDir(), Kind: hook.HandlerCommand, Argv: []string{"true"}, Protocol: panicking{}, Detached: true,
-		Options: hook.Options{Failure: hook.Open, Capabilities: hook.CanAudit, Timeout: time.Minute},
+		ID: "later", Phase: "tool.pre", File: "x", Line: 1, Dir: dir, Kind: hook.HandlerCommand, Argv: []string{"sh", "-c", script}, Protocol: p, Detached: true,
+		Options: hook.Options{Failure: hook.Open, Capabilities: hook.CanAudit, Timeout: timeout, Concurrent: true},
 	}
-	set, err := declare.New([]*declare.Declaration{d}, hook.Origin{Kind: hook.OriginOperator}, &declare.Options{Project: d.Dir})
+	set, err := declare.New([]*declare.Declaration{d}, hook.Origin{Kind: hook.OriginOperator}, &declare.Options{Project: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
-	runtime, err := hook.NewRuntime(belay.Phases(), &hook.RuntimeOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	runtime, err := hook.NewRuntime(belay.Phases(), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := runtime.Install(set.Subscriptions()...); err != nil {
 		t.Fatal(err)
 	}
-	call, err := belay.ToolPre.DecodeInput(hook.Scope{}, []byte(`{"id":"c","tool":"shell","input":{}}`))
+	call, err := belay.ToolPre.DecodeInput(hook.Scope{Session: "s"}, []byte(`{"id":"c","tool":"shell","input":{}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	snapshot := runtime.Snapshot()
-	if outcome, err := belay.ToolPre.Dispatch(t.Context(), snapshot, call); err != nil || outcome.Output.Decision != belay.ToolPass {
+	return &aside{set, runtime, call}
+}
+
+// pass dispatches the call, which the command cannot stop.
+func (g *aside) pass(t *testing.T) {
+	t.Helper()
+	snapshot := g.runtime.Snapshot()
+	if outcome, err := belay.ToolPre.Dispatch(t.Context(), snapshot, g.call); err != nil || outcome.Output.Decision != belay.ToolPass {
 		t.Errorf("the gate answered %+v, %v", outcome.Output, err)
 	}
 	if err := snapshot.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := set.Close(); err != nil { // waits for the command
+}
+
+// close waits for the command.
+func (g *aside) close(t *testing.T) {
+	t.Helper()
+	if err := g.set.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A panic while the answer of a detached command is read is logged, and the process goes on.
+func TestADetachedCommandThatPanics(t *testing.T) { // SPEC B-01
+	t.Parallel()
+	var log bytes.Buffer
+	g := newAside(t, t.TempDir(), "true", panicking{}, time.Minute, &hook.RuntimeOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	g.pass(t)
+	g.close(t)
 	if text := log.String(); !strings.Contains(text, "a mistake in the protocol") || !strings.Contains(text, "subscription=later") {
 		t.Errorf("the log is %q", text)
 	}
@@ -86,53 +112,70 @@ func TestADetachedCommand(t *testing.T) { // SPEC B-01
 		t.Fatal(err)
 	}
 	// The command waits until the gate has answered.
-	script := `while [ -e gate ]; do sleep 0.01; done; cat > done.txt`
-	d := &declare.Declaration{
-		ID: "later", Phase: "tool.pre", File: "x", Line: 1, Dir: dir, Kind: hook.HandlerCommand, Argv: []string{"sh", "-c", script}, Protocol: refusing{}, Detached: true,
-		Options: hook.Options{Failure: hook.Open, Capabilities: hook.CanAudit, Timeout: time.Minute},
-	}
-	set, err := declare.New([]*declare.Declaration{d}, hook.Origin{Kind: hook.OriginOperator}, &declare.Options{Project: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	runtime, err := hook.NewRuntime(belay.Phases(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := runtime.Install(set.Subscriptions()...); err != nil {
-		t.Fatal(err)
-	}
-	call, err := belay.ToolPre.DecodeInput(hook.Scope{}, []byte(`{"id":"c","tool":"shell","input":{}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	snapshot := runtime.Snapshot()
-	outcome, err := belay.ToolPre.Dispatch(t.Context(), snapshot, call)
-	if err != nil || outcome.Output.Decision != belay.ToolPass {
-		t.Errorf("the gate answered %+v, %v", outcome.Output, err)
-	}
-	explained, err := belay.ToolPre.Explain(t.Context(), snapshot, call)
-	if err != nil || len(explained.Entries) != 1 || explained.Entries[0].State != hook.Completed || explained.Entries[0].Code != "" {
-		t.Errorf("the explanation is %+v, %v: want a hook that has not failed", explained, err)
-	}
-	if err := snapshot.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	g := newAside(t, dir, `while [ -e gate ]; do sleep 0.01; done; cat > done.txt`, refusing{}, time.Minute, nil)
+	g.pass(t)
 	if _, err := os.Stat(filepath.Join(dir, "done.txt")); err == nil {
 		t.Error("the gate waited for the command")
 	}
 	if err := os.Remove(filepath.Join(dir, "gate")); err != nil {
 		t.Fatal(err)
 	}
-	if err := set.Close(); err != nil {
-		t.Fatal(err)
-	}
+	g.close(t)
 	if text, err := os.ReadFile(filepath.Join(dir, "done.txt")); err != nil || string(text) != "asked\n" {
 		t.Errorf("after Close the command has written %q, %v", text, err)
 	}
-	if err := set.Close(); err != nil { // again
+	g.close(t) // again
+}
+
+// An explanation starts nothing in the background.
+func TestAnExplanationStartsNoDetachedCommand(t *testing.T) { // SPEC B-01
+	t.Parallel()
+	dir := t.TempDir()
+	g := newAside(t, dir, `touch started.txt`, refusing{}, time.Minute, nil)
+	snapshot := g.runtime.Snapshot()
+	explained, err := belay.ToolPre.Explain(t.Context(), snapshot, g.call)
+	if err != nil || len(explained.Entries) != 1 {
+		t.Fatalf("the explanation is %+v, %v", explained, err)
+	}
+	if e := explained.Entries[0]; e.Why != "it would start, and the turn would not wait for it" || e.State != 0 || e.Code != "" {
+		t.Errorf("the explanation says %+v", e)
+	}
+	if err := snapshot.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	g.close(t)
+	if _, err := os.Stat(filepath.Join(dir, "started.txt")); err == nil {
+		t.Error("the explanation started the command")
+	}
+}
+
+// A command for which there is no room is not started, and its run says so.
+func TestTooManyDetachedCommands(t *testing.T) { // SPEC B-01
+	t.Parallel()
+	dir := t.TempDir()
+	journal := hook.NewMemoryJournal(100)
+	g := newAside(t, dir, `while [ ! -e go ]; do sleep 0.05; done`, endings{}, time.Minute, &hook.RuntimeOptions{Journal: journal})
+	const most = 32
+	for range most + 1 {
+		g.pass(t)
+	}
+	states := map[hook.State]int{}
+	for run, err := range journal.List(t.Context(), hook.Filter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		states[run.State]++
+		if run.State == hook.Failed && run.Class != codes.Overloaded {
+			t.Errorf("a run failed with %s", run.Class)
+		}
+	}
+	if states[hook.Started] != most || states[hook.Failed] != 1 {
+		t.Errorf("the runs are %v", states)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g.close(t)
 }
 
 // endings reads the answers of commands as the exit code says.
@@ -171,34 +214,11 @@ func TestTheEndOfADetachedCommandIsRecorded(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			d := &declare.Declaration{
-				ID: "later", Phase: "tool.pre", File: "x", Line: 1, Dir: dir, Kind: hook.HandlerCommand, Argv: []string{"sh", "-c", `while [ ! -e go ]; do sleep 0.01; done; ` + c.does}, Protocol: endings{}, Detached: true,
-				Options: hook.Options{Failure: hook.Open, Capabilities: hook.CanAudit, Timeout: c.timeout, Concurrent: true},
-			}
-			set, err := declare.New([]*declare.Declaration{d}, hook.Origin{Kind: hook.OriginOperator}, &declare.Options{Project: dir})
-			if err != nil {
-				t.Fatal(err)
-			}
 			journal := hook.NewMemoryJournal(10)
 			reported := 0
-			runtime, err := hook.NewRuntime(belay.Phases(), &hook.RuntimeOptions{Journal: journal, Failed: func(hook.Scope, hook.Problem) { reported++ }})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := runtime.Install(set.Subscriptions()...); err != nil {
-				t.Fatal(err)
-			}
-			call, err := belay.ToolPre.DecodeInput(hook.Scope{Session: "s"}, []byte(`{"id":"c","tool":"shell","input":{}}`))
-			if err != nil {
-				t.Fatal(err)
-			}
-			snapshot := runtime.Snapshot()
-			if outcome, err := belay.ToolPre.Dispatch(t.Context(), snapshot, call); err != nil || outcome.Output.Decision != belay.ToolPass {
-				t.Errorf("the gate answered %+v, %v", outcome.Output, err)
-			}
-			if err := snapshot.Release(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			g := newAside(t, dir, `while [ ! -e go ]; do sleep 0.01; done; `+c.does, endings{}, c.timeout,
+				&hook.RuntimeOptions{Journal: journal, Failed: func(hook.Scope, hook.Problem) { reported++ }})
+			g.pass(t)
 			run := onlyRun(t, journal)
 			if c.timeout == time.Minute && run.State != hook.Started {
 				t.Errorf("while the command runs, its run is %s", run.State)
@@ -206,9 +226,7 @@ func TestTheEndOfADetachedCommandIsRecorded(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if err := set.Close(); err != nil { // waits for the command
-				t.Fatal(err)
-			}
+			g.close(t)
 			end := onlyRun(t, journal)
 			message := ""
 			if len(end.Diagnostics) > 0 {

@@ -99,13 +99,13 @@ func (rt *Runtime) recordEnd(ctx context.Context, rec *record, p *Problem) {
 	}
 }
 
-// detach leaves a run started whose handler has returned, but whose work continues. Drain
-// does not wait for the work: the owner of the handler waits for it, before the journal is
-// closed.
+// detach begins the work that a handler has handed over, and leaves the run started until
+// the work has ended. Drain does not wait for the work: the owner of the handler waits for
+// it, before the journal is closed.
 func (d *dispatch) detach(e *entry, start int64, work *detach.Work) {
 	rt, ctx := d.rt, context.WithoutCancel(d.ctx)
 	rec := *d.record(e, Started, start, 0, nil)
-	work.OnEnd(func(err error) {
+	work.Begin(func(err error) {
 		rec.took, rec.state = rt.now()-rec.start, Completed
 		var p *Problem
 		if err != nil {

@@ -49,10 +49,12 @@ func (d *dispatch) answer(e *entry, start, took int64, out Output, err error) {
 			d.fail(e, start, took, d.problem(err))
 			return
 		}
-		if d.trace == nil { // an explanation writes no record, and nobody waits for an answer
+		if d.trace == nil {
 			d.detach(e, start, work)
-			return
+		} else { // an explanation starts nothing in the background
+			d.traceStarted(e)
 		}
+		return
 	}
 	ans := answerOf(out)
 	if d.started != nil && d.trace == nil && ans.empty() { // the new record may replace a started record

@@ -131,6 +131,35 @@ func TestApprovalsAreAskedAtATerminal(t *testing.T) {
 	}
 }
 
+const overtaken = `
+steps:
+  - calls: [{tool: read, input: {path: notes.md}}]
+  - calls: [{tool: write, input: {path: notes.md, content: "one\n"}}]
+  - calls: [{tool: shell, input: {command: "echo elsewhere > notes.md"}}]
+  - calls: [{tool: write, input: {path: notes.md, content: "two\n"}}]
+  - text: Done.
+`
+
+// A question about a file says that the file is not as the agent has seen it last, because then
+// the call would be refused.
+//
+// SPEC V-02
+func TestAQuestionSaysThatTheFileHasChanged(t *testing.T) {
+	t.Parallel()
+	dir := project(t, map[string]string{"overtaken.yaml": overtaken, "notes.md": "zero\n"})
+	questions := 0
+	answer := func(string) string { questions++; return "y\n" }
+	seen, code := atTerminal(t, dir, "", answer, []string{"NO_COLOR=1"}, "run", "--model", "scripted/overtaken.yaml", "--mode", "strict", "a task")
+	before, after, asked := strings.Cut(seen, "$ echo elsewhere > notes.md")
+	const says = "the file has changed since the agent read it, so the call would be refused"
+	if code != 0 || questions != 3 || !asked || strings.Contains(before, says) || strings.Count(after, says) != 1 {
+		t.Errorf("exit code %d, %d questions:\n%s", code, questions, seen)
+	}
+	if text, err := os.ReadFile(dir + "/notes.md"); err != nil || string(text) != "elsewhere\n" {
+		t.Errorf("the file is %q, %v", text, err)
+	}
+}
+
 const pushes = `
 steps:
   - calls: [{tool: shell, input: {command: "touch one"}}]

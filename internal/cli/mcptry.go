@@ -187,7 +187,7 @@ func (a *app) callMCP(ctx context.Context, settings *config.Loaded, floor *assem
 		opts.OnAsk, opts.Approver = belay.AskWait, toolbox.Answering(who(), terminalAsker{p}, allowing{})
 	case a.inTerminal && a.errTerminal:
 		advise := func(ctx context.Context, q belay.Question) chat.Advice {
-			advice := adviceOf(ctx, settings, floor, q)
+			advice := adviceOf(ctx, settings, floor, nil, q)
 			advice.Pattern = "" // the agent ends with this call
 			return advice
 		}

@@ -127,12 +127,13 @@ func who() string {
 
 // advise returns what the approval question shows about a call.
 func (w *work) advise(ctx context.Context, q belay.Question) chat.Advice {
-	return adviceOf(ctx, w.Settings, w.Floor, q)
+	return adviceOf(ctx, w.Settings, w.Floor, w.Store, q)
 }
 
-// adviceOf describes a call that waits for a decision in this process.
-func adviceOf(ctx context.Context, s *config.Loaded, f *assembly.Floor, q belay.Question) chat.Advice {
-	found, err := inspect.Advise(ctx, s, f, q)
+// adviceOf describes a call that waits for a decision in this process. store has its session. It may
+// be nil.
+func adviceOf(ctx context.Context, s *config.Loaded, f *assembly.Floor, store belay.Store, q belay.Question) chat.Advice {
+	found, err := inspect.Advise(ctx, s, f, store, q)
 	advice := shownAdvice(&found)
 	if err != nil { // the question shows the input instead of the change
 		advice.Effects = append(advice.Effects, chat.Effect{Text: err.Error()})

@@ -120,13 +120,14 @@ func causeOf(a *belay.Approval, e *permit.Explanation, findings []api.Finding) s
 	return cause
 }
 
-// Advise describes a call that waits for a decision in this process.
-func Advise(ctx context.Context, settings *config.Loaded, f *assembly.Floor, q belay.Question) (api.Advice, error) {
+// Advise describes a call that waits for a decision in this process. store has its session. It
+// may be nil.
+func Advise(ctx context.Context, settings *config.Loaded, f *assembly.Floor, store belay.Store, q belay.Question) (api.Advice, error) {
 	e := f.Explained(ctx, q)
 	advice, in := describe(f, e, &q.Approval, q.Agent), f.In(e.Mode)
 	advice.Pattern = in.Suggest(ctx, q.Tool, q.Input)
 	var err error
-	advice.Preview, _, err = previewOf(ctx, settings, f.Roots(), in, q.Tool, q.Input)
+	advice.Preview, err = previewIn(ctx, settings, f.Roots(), in, store, &q.Approval, q.Input)
 	return advice, err
 }
 
@@ -138,6 +139,16 @@ func describe(f *assembly.Floor, e *permit.Explanation, a *belay.Approval, agent
 
 var findingVerbs = map[permit.Kind]string{
 	permit.KindTool: "Calls", permit.KindCommand: "Runs", permit.KindRead: "Reads", permit.KindWrite: "Changes", permit.KindURL: "Connects to", permit.KindUnknown: "Has an unknown effect:",
+}
+
+// previewIn returns what a call that waits for a decision would change now, and whether it would be
+// refused. If store is nil, it does not know what the session has read.
+func previewIn(ctx context.Context, settings *config.Loaded, others []string, in *permit.Floor, store belay.Store, a *belay.Approval, input json.RawMessage) (*api.Preview, error) {
+	preview, now, err := previewOf(ctx, settings, others, in, a.Tool, input)
+	if err == nil && now != "" && store != nil {
+		preview.Problem, err = staleIn(ctx, store, a.Session, preview.Path, now)
+	}
+	return preview, err
 }
 
 // previewOf returns what a write or an edit would change now. It returns nil for other tools. If
@@ -182,7 +193,7 @@ func previewOf(ctx context.Context, settings *config.Loaded, others []string, in
 
 // staleIn returns why a change of a file would be refused although it is approved: the file is
 // not what the session has seen last.
-func staleIn(ctx context.Context, store belay.ListStore, session, path, now string) (problem string, err error) {
+func staleIn(ctx context.Context, store belay.Store, session, path, now string) (problem string, err error) {
 	seen, err := recorded.Seen(store.Read(ctx, session, 0), path)
 	if err != nil || seen == "" || now == "" || seen == now {
 		return "", err

@@ -178,11 +178,7 @@ func (p *Project) advise(ctx context.Context, store belay.ListStore, approval *b
 		return advice, nil
 	}
 	advice.Pattern = in.Suggest(ctx, approval.Tool, input)
-	var now string
-	advice.Preview, now, err = previewOf(ctx, settings, assembly.Existing(settings.Permit.Roots), in, approval.Tool, input)
-	if err == nil && now != "" {
-		advice.Preview.Problem, err = staleIn(ctx, store, approval.Session, advice.Preview.Path, now)
-	}
+	advice.Preview, err = previewIn(ctx, settings, assembly.Existing(settings.Permit.Roots), in, store, approval, input)
 	return advice, err
 }
 

@@ -3,6 +3,8 @@ package backtest_test
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"os"
 	"strings"
 	"testing"
 
@@ -10,6 +12,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/backtest"
+	"github.com/belay-run/belay/declare"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/provider/scripted"
 	"github.com/belay-run/belay/store/memstore"
@@ -238,5 +241,65 @@ func TestDefaultsAreNoDifference(t *testing.T) {
 				t.Errorf("the differences (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A declared action that writes is not asked, whatever capabilities its file gives it. One that
+// only answers is.
+//
+// SPEC O-02
+func TestActionsThatWriteAreNotAsked(t *testing.T) {
+	t.Parallel()
+	store := memstore.New(nil)
+	record(t, store, "s", belay.Options{}, []scripted.Call{{Tool: "note", Input: `{}`}})
+	capabilities := map[string]hook.Capability{"default": 0, "none": hook.NoCapability, "audit": hook.CanAudit, "block": hook.CanBlock}
+	for name, can := range capabilities {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			var logged strings.Builder
+			set, err := declare.New([]*declare.Declaration{
+				{ID: "log", Phase: "tool.pre", Dir: dir, Kind: hook.HandlerAction, Action: &declare.Action{Name: "log", Text: "seen"}, Options: hook.Options{Capabilities: can}},
+				{ID: "save", Phase: "user.prompt.submit", Dir: dir, Kind: hook.HandlerAction, Action: &declare.Action{Name: "save_json", Text: "got.jsonl"}, Options: hook.Options{Capabilities: can}},
+				{ID: "deny", Phase: "tool.pre", Dir: dir, Kind: hook.HandlerAction, Action: &declare.Action{Name: "deny", Text: "not here"}},
+			}, hook.Origin{}, &declare.Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			report := run(t, store, &backtest.Policy{Hooks: set.Subscriptions()}, nil)
+			if err := set.Close(); err != nil {
+				t.Fatal(err)
+			}
+			const why = "it writes a log or a file"
+			if diff := cmp.Diff([]backtest.NotAsked{{Phase: "tool.pre", ID: "log", Why: why}, {Phase: "user.prompt.submit", ID: "save", Why: why}}, report.NotAsked); diff != "" {
+				t.Errorf("not asked (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff([]string{`s call note{}: allowed -> denied by deny`}, lines(report)); diff != "" {
+				t.Errorf("the differences (-want +got):\n%s", diff)
+			}
+			if files, err := os.ReadDir(dir); err != nil || len(files) > 0 || logged.Len() > 0 {
+				t.Errorf("the actions left %v (%v) and logged %q", files, err, logged.String())
+			}
+		})
+	}
+}
+
+// SPEC O-02
+func TestGoHooksWithEffectsAreNotAsked(t *testing.T) {
+	t.Parallel()
+	store := memstore.New(nil)
+	record(t, store, "s", belay.Options{}, []scripted.Call{{Tool: "note", Input: `{}`}})
+	asked := 0
+	writes := belay.ToolPre.On("writes", func(context.Context, belay.ToolCall) (belay.ToolVerdict, error) {
+		asked++
+		return belay.Pass, nil
+	}, &hook.Options{Effects: true})
+	policy := &backtest.Policy{Hooks: []hook.Subscription{writes}}
+	report := run(t, store, policy, nil)
+	if diff := cmp.Diff([]backtest.NotAsked{{Phase: "tool.pre", ID: "writes", Why: "it has effects"}}, report.NotAsked); diff != "" || asked > 0 {
+		t.Errorf("asked %d times, not asked (-want +got):\n%s", asked, diff)
+	}
+	if run(t, store, policy, &backtest.Options{AllowEffects: true}); asked != 1 {
+		t.Errorf("with AllowEffects the hook was asked %d times, want 1", asked)
 	}
 }

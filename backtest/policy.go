@@ -22,29 +22,21 @@ type Policy struct {
 }
 
 // Effects returns why a hook must not be asked without Options.AllowEffects: it leaves the
-// process. It returns "" for hooks in Go.
+// process, or its options say that it has effects. It returns "" for other hooks in Go, and for
+// actions that only answer.
 func Effects(sub hook.Subscription) string {
-	switch kind := sub.Options().Kind; kind {
-	case hook.HandlerCommand, hook.HandlerWorker:
+	switch opts := sub.Options(); {
+	case opts.Kind == hook.HandlerCommand || opts.Kind == hook.HandlerWorker:
 		return "it runs a program"
-	case hook.HandlerWebhook:
+	case opts.Kind == hook.HandlerWebhook:
 		return "it sends the call to a webhook"
-	case hook.HandlerAction:
-		if waits := decides(sub); !waits {
-			return "it writes a log or a file"
-		}
-		return ""
+	case opts.Effects && opts.Kind == hook.HandlerAction:
+		return "it writes a log or a file"
+	case opts.Effects:
+		return "it has effects"
 	default:
 		return ""
 	}
-}
-
-// decides reports whether a hook may do more than note something. The actions approve, deny
-// and remind do.
-func decides(sub hook.Subscription) bool {
-	const notes = hook.CanAudit | hook.CanSchedule
-	can := sub.Options().Capabilities
-	return can == 0 || can&^notes != 0
 }
 
 // asker asks the hooks and the floor of one policy.

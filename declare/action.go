@@ -53,6 +53,16 @@ func (h *handler) newAction() (func(ctx context.Context, e *worker.Envelope) (js
 	return func(context.Context, *worker.Envelope) (json.RawMessage, error) { return data, nil }, nil
 }
 
+// answers reports whether the action only answers. All other actions write something.
+func (a *Action) answers() bool {
+	switch a.Name {
+	case "approve", "deny", "remind":
+		return true
+	default:
+		return false
+	}
+}
+
 // log writes a line about the input to the log: names, size and hash. It writes the
 // content only if the declaration says so.
 func (h *handler) log(ctx context.Context, e *worker.Envelope) (json.RawMessage, error) {

@@ -42,7 +42,7 @@ func TestSubscriptionKeepsEveryOption(t *testing.T) {
 		After: []string{"x"}, Before: []string{"y"}, Execution: hook.Background, Concurrent: true,
 		Timeout: time.Second, Failure: hook.Open, Match: hook.Match{Tools: []string{"w*"}, Labels: map[string][]string{"lang": {"go"}}},
 		Visibility: hook.VisibleToUser, Origin: hook.Origin{Kind: hook.OriginSpace, Name: "demo", File: "h.yaml", Line: 3},
-		Capabilities: hook.CanAudit, Idempotent: true, Retry: hook.Retry{Attempts: 3}, Shadow: true, NoInherit: true, Disabled: true,
+		Capabilities: hook.CanAudit, Idempotent: true, Retry: hook.Retry{Attempts: 3}, Effects: true, Shadow: true, NoInherit: true, Disabled: true,
 	}
 	// The test must set every field, so that a new field of Options is not forgotten here.
 	for i, v := 0, reflect.ValueOf(opts); i < v.NumField(); i++ {

@@ -106,10 +106,15 @@ func (r *release) git(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// command runs a program. It returns what the program prints to standard output.
-func (r *release) command(ctx context.Context, dir string, env []string, name string, args ...string) ([]byte, error) {
+// command runs a program with more variables. It returns what the program prints to standard output.
+func (r *release) command(ctx context.Context, dir string, more []string, name string, args ...string) ([]byte, error) {
+	return execute(ctx, dir, append(os.Environ(), more...), name, args...)
+}
+
+// execute runs a program with these variables and no others. It returns what the program prints to standard output.
+func execute(ctx context.Context, dir string, env []string, name string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+	cmd.Dir, cmd.Env = dir, env
 	var complaint bytes.Buffer
 	cmd.Stderr = &complaint
 	out, err := cmd.Output()

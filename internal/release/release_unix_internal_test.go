@@ -108,6 +108,49 @@ func TestRelease(t *testing.T) {
 	})
 }
 
+// Trying a release leaves the stores, settings and sockets of the person who makes it alone: no variable names them to the program.
+//
+// SPEC Q-01, Q-03
+func TestTryIsAlone(t *testing.T) {
+	r := newRelease(t, "v0.1.0")
+	mine := t.TempDir()
+	for _, name := range []string{"HOME", "BELAY_STORE", "BELAY_MEMORY_FILE", "BELAY_HOOKS_PATHS", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "PREFIX", "INSTALL_FROM"} {
+		t.Setenv(name, filepath.Join(mine, name))
+	}
+	script, err := r.fill("install.sh", installTemplate, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := program{r.platforms[0], []byte(`#!/bin/sh
+if env | grep "` + mine + `" >&2; then exit 1; fi
+case $BELAY_STORE in "${HOME%/home}"/*) ;; *) echo "the store is $BELAY_STORE" >&2; exit 1;; esac
+case $BELAY_MEMORY_FILE in "${HOME%/home}"/*) ;; *) echo "the memory is $BELAY_MEMORY_FILE" >&2; exit 1;; esac
+case $1 in
+	version) echo "belay ` + r.tag() + " " + r.commit[:12] + `";;
+	demo) echo "== Timeline: ";;
+	run) echo "I listed the files.";;
+	show) echo "What is here?";;
+	uninstall) rm -r "$HOME/.local"; echo "program  $0";;
+esac
+`)}
+	archive, err := r.archive(program, tree{"man/belay.1": {}, "completions/belay.bash": {}, "completions/_belay": {}, "completions/belay.fish": {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(r.out, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	name := r.archiveFile(program.platform)
+	for file, content := range map[string][]byte{"install.sh": script, name: archive, "checksums.txt": []byte(sum(archive) + "  " + name + "\n")} {
+		if err := r.write(file, content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.try(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // contents returns the files of a directory.
 func contents(t *testing.T, dir string) map[string][]byte {
 	t.Helper()

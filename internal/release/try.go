@@ -29,8 +29,9 @@ func (r *release) try(ctx context.Context) error {
 		return err
 	}
 	home, project := filepath.Join(dir, "home"), filepath.Join(dir, "project")
-	for _, d := range []string{home, project} {
-		if err := os.Mkdir(d, 0o755); err != nil {
+	temp, sockets := filepath.Join(dir, "temp"), filepath.Join(dir, "sockets")
+	for _, d := range []string{home, project, temp, sockets} {
+		if err := os.Mkdir(d, 0o700); err != nil {
 			return err
 		}
 	}
@@ -39,7 +40,13 @@ func (r *release) try(ctx context.Context) error {
 		return err
 	}
 	belay := filepath.Join(home, ".local", "bin", "belay")
-	env := []string{"HOME=" + home, "INSTALL_FROM=" + out, "PREFIX=" + filepath.Join(home, ".local"), "XDG_CONFIG_HOME=", "XDG_STATE_HOME=", "XDG_DATA_HOME=", "XDG_CACHE_HOME="}
+	// The steps write to a store and remove it. So nothing of the environment here reaches them, and the settings of this machine
+	// cannot name another store.
+	env := []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + temp, "XDG_RUNTIME_DIR=" + sockets,
+		"BELAY_STORE=" + filepath.Join(project, ".belay", "belay.db"), "BELAY_MEMORY_FILE=" + filepath.Join(home, "memory.db"),
+		"INSTALL_FROM=" + out, "PREFIX=" + filepath.Join(home, ".local"),
+	}
 	for _, step := range []struct {
 		want string
 		argv []string
@@ -50,7 +57,7 @@ func (r *release) try(ctx context.Context) error {
 		{"What is here?", []string{belay, "show"}},
 		{"program  " + belay, []string{belay, "uninstall", "--yes"}},
 	} {
-		text, err := r.command(ctx, project, env, step.argv[0], step.argv[1:]...)
+		text, err := execute(ctx, project, env, step.argv[0], step.argv[1:]...)
 		if err != nil {
 			return err
 		}

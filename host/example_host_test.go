@@ -20,6 +20,7 @@ func Example() {
 	h, err := host.Open(ctx, &host.Options{
 		Dir:     dir,
 		UserDir: filepath.Join(dir, "user"), // leave it out to use your own settings
+		Environ: []string{},                 // leave it out to use your own variables
 		Model: scripted.New([]scripted.Step{ // leave it out to use the model that the settings name
 			{Calls: []scripted.Call{{Tool: "write", Input: `{"path": "prod/notes.md", "content": "hello"}`}}},
 			{Calls: []scripted.Call{{Tool: "write", Input: `{"path": "drafts/notes.md", "content": "hello"}`}}},

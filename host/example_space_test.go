@@ -23,7 +23,7 @@ func Example_space() {
 		{Text: "Production is off limits."},
 	}, nil)
 	// docs:begin space
-	h, err := host.Open(ctx, &host.Options{Dir: dir, UserDir: filepath.Join(dir, "user"), Model: model, Spaces: []string{filepath.Join(dir, "acme")}})
+	h, err := host.Open(ctx, &host.Options{Dir: dir, UserDir: filepath.Join(dir, "user"), Environ: []string{}, Model: model, Spaces: []string{filepath.Join(dir, "acme")}})
 	if err != nil {
 		panic(err)
 	}

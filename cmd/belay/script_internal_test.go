@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/filetest"
 	"github.com/belay-run/belay/sandbox"
 )
@@ -39,7 +42,38 @@ func TestScripts(t *testing.T) {
 
 func TestMain(m *testing.M) {
 	sandbox.Main() // the sandbox starts this binary to run confined commands
+	if err := checkMachine(config.SystemDir()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	testscript.Main(m, map[string]func(){"belay": main})
+}
+
+// checkMachine returns an error if this machine has settings for all users. They apply to the program that the tests start, and
+// can name a store, which the tests would change and remove.
+func checkMachine(dir string) error {
+	file := filepath.Join(dir, config.Name)
+	if _, err := os.Lstat(file); err == nil && dir != "" {
+		return fmt.Errorf("the tests would use the store and the hooks that %s names: run them where this file does not exist", file)
+	}
+	return nil
+}
+
+// The tests do not start where the settings of the machine can name a store.
+func TestMachineSettingsAreRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, none := range []string{"", dir, filepath.Join(dir, "missing")} {
+		if err := checkMachine(none); err != nil {
+			t.Errorf("without settings: %v", err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, config.Name), []byte("store: /srv/work.db\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := checkMachine(dir); err == nil || !strings.Contains(err.Error(), dir) {
+		t.Errorf("with settings: %v", err)
+	}
 }
 
 // exits runs a command that must end with this exit code, such as "exits 2 belay --nonsense".

@@ -51,7 +51,8 @@ main() {
   cp "$name/completions/belay.bash" "$prefix/share/bash-completion/completions/belay"
   cp "$name/completions/_belay" "$prefix/share/zsh/site-functions/_belay"
   cp "$name/completions/belay.fish" "$prefix/share/fish/vendor_completions.d/belay.fish"
-  cp "$name/belay" "$prefix/bin/belay.new" && mv "$prefix/bin/belay.new" "$prefix/bin/belay" # a running belay keeps its file
+  { cp "$name/belay" "$prefix/bin/belay.new" && mv "$prefix/bin/belay.new" "$prefix/bin/belay"; } || # a running belay keeps its file
+    { rm -f "$prefix/bin/belay.new"; fail "cannot write $prefix/bin/belay: the program was not installed"; }
 
   "$prefix/bin/belay" version
   case :$PATH: in

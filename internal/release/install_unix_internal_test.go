@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -99,6 +100,29 @@ func TestInstallSaysThatItFailed(t *testing.T) {
 	}
 	if names := slices.Sorted(maps.Keys(contents(t, bin))); !slices.Equal(names, []string{"belay"}) {
 		t.Errorf("%q are left", names)
+	}
+}
+
+// What is installed for everybody can be read by everybody, whatever the umask of the shell is.
+//
+// SPEC Q-01
+func TestInstallForEverybody(t *testing.T) {
+	t.Parallel()
+	install := newInstall(t)
+	prefix := filepath.Join(t.TempDir(), "local")
+	install.Args = []string{"sh", "-c", `umask 077; exec sh "$1"`, "sh", install.Args[1]}
+	install.Env = append(install.Env, "PREFIX="+prefix)
+	if out, err := install.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for name, want := range map[string]fs.FileMode{"": 0o755, "bin": 0o755, "bin/belay": 0o755, "share/man/man1": 0o755, "share/man/man1/belay.1": 0o644, "share/zsh/site-functions/_belay": 0o644} {
+		info, err := os.Stat(filepath.Join(prefix, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm() != want {
+			t.Errorf("%s has the mode %v, want %v", name, info.Mode(), want)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ set -eu
 
 # The last line calls main: half a script does nothing.
 main() {
+  umask 022 # everybody may read what is installed, whatever the umask of this shell is
   version=@VERSION@
   from=${INSTALL_FROM:-@FROM@}
   prefix=${PREFIX:-$HOME/.local}

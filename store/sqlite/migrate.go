@@ -59,15 +59,13 @@ func (s *Store) migrate(ctx context.Context) error {
 }
 
 // keepOld copies the store to a file beside it before a migration changes it: belay.db.v15.bak has the tables of version 15. An
-// older program can open the copy. A copy that is already there stays: it is from the first attempt.
+// older program can open the copy. It replaces a copy from an earlier attempt that failed: the store still has the tables of this
+// version, and a program of that version may have used it since.
 func (s *Store) keepOld(ctx context.Context, version int64) error {
 	if version < 1 {
 		return nil // a new file
 	}
 	path := fmt.Sprintf("%s.v%d.bak", s.path, version)
-	if _, err := os.Lstat(path); err == nil {
-		return nil
-	}
 	part := path + ".part" // a copy that was interrupted does not look like one
 	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -15,6 +15,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"github.com/belay-run/belay/store/internal/table"
+	"github.com/belay-run/belay/store/sqlite"
 )
 
 var updateSchemas = flag.Bool("update-schemas", false, "write the missing files of testdata/schemas")
@@ -81,23 +82,30 @@ func TestEveryEarlierSchema(t *testing.T) {
 	}
 }
 
-// A copy that is already there is not replaced, and one that was interrupted is made again.
-func TestKeepOldOnce(t *testing.T) {
+// A migration that is repeated makes the copy again: it has what happened after the attempt that failed. So is a copy that was
+// interrupted.
+//
+// SPEC Q-03
+func TestKeepOldAnew(t *testing.T) {
 	t.Parallel()
 	script, err := os.ReadFile(dumpOf(1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "belay.db")
-	execute(t, file, string(script))
-	for name, text := range map[string]string{".v1.bak": "the first copy", ".v1.bak.part": "a part"} {
-		if err := os.WriteFile(file+name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	execute(t, file, string(script)+"CREATE INDEX runs_job ON runs (job);") // the next migration makes this index too, and fails
+	if s, err := sqlite.Open(t.Context(), file, nil); err == nil {
+		closeStore(t, s)
+		t.Fatal("the migration does not fail")
 	}
+	copied := file + ".v1.bak"
+	if got := epochOf(t, copied); got != 1 {
+		t.Errorf("the first copy has the epoch %d", got)
+	}
+	execute(t, file, "UPDATE counters SET value = 7 WHERE name = 'epoch'; DROP INDEX runs_job") // the old program goes on
 	openFile(t, file, nil)
-	if text, err := os.ReadFile(file + ".v1.bak"); err != nil || string(text) != "the first copy" {
-		t.Errorf("the copy is %q, %v", text, err)
+	if version, epoch := versionOf(t, copied), epochOf(t, copied); version != 1 || epoch != 7 {
+		t.Errorf("the copy has version %d and epoch %d, want 1 and 7", version, epoch)
 	}
 	other := filepath.Join(t.TempDir(), "belay.db")
 	execute(t, other, string(script))
@@ -117,16 +125,28 @@ func TestKeepOldOnce(t *testing.T) {
 // versionOf returns the version of the tables in a file.
 func versionOf(t *testing.T, file string) int64 {
 	t.Helper()
+	return number(t, file, "SELECT max(version_id) FROM belay_version")
+}
+
+// epochOf returns the counter of holds in a file.
+func epochOf(t *testing.T, file string) int64 {
+	t.Helper()
+	return number(t, file, "SELECT value FROM counters WHERE name = 'epoch'")
+}
+
+// number returns the number that a query finds in a file.
+func number(t *testing.T, file, query string) int64 {
+	t.Helper()
 	db, err := sql.Open("sqlite", file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()
-	var version int64
-	if err := db.QueryRowContext(t.Context(), "SELECT max(version_id) FROM belay_version").Scan(&version); err != nil {
+	var found int64
+	if err := db.QueryRowContext(t.Context(), query).Scan(&found); err != nil {
 		t.Fatal(err)
 	}
-	return version
+	return found
 }
 
 // writeDump writes the dump of a version: the store of version 1 with the migrations up to this version.

@@ -61,11 +61,12 @@ type Verification struct {
 	Runs      int64 `json:"runs"`
 	Approvals int64 `json:"approvals"`
 	Grants    int64 `json:"grants"`
-	// Deleted counts the sessions that Belay has deleted, and DeletedRuns the rows of the
-	// journal: those of the sessions, and those that retention has removed. Only their hashes
-	// are left.
-	Deleted     int64 `json:"deleted,omitempty"`
-	DeletedRuns int64 `json:"deleted_runs,omitempty"`
+	// Deleted counts the sessions that Belay has deleted, DeletedRuns the rows of the journal,
+	// those of the sessions and those that retention has removed, and DeletedApprovals the
+	// approvals of the sessions. Only their hashes are left.
+	Deleted          int64 `json:"deleted,omitempty"`
+	DeletedRuns      int64 `json:"deleted_runs,omitempty"`
+	DeletedApprovals int64 `json:"deleted_approvals,omitempty"`
 	// First and Last are the times of the first and of the last entry.
 	First time.Time `json:"first,omitzero"`
 	Last  time.Time `json:"last,omitzero"`

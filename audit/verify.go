@@ -191,8 +191,11 @@ func (v *verifier) line(seq int64, text string) bool {
 		v.Deleted++
 		v.lines["g"+key[2:]] = line{seq: seq}
 	case !hashed && key[0] == '-' && strings.ContainsRune("raw", rune(key[1])):
-		if key[1] == 'r' {
+		switch key[1] {
+		case 'r':
 			v.DeletedRuns++
+		case 'a':
+			v.DeletedApprovals++
 		}
 		v.lines[key[1:]] = line{seq: seq}
 	case hashed && key[0] == 'c':
@@ -213,21 +216,23 @@ func (v *verifier) line(seq int64, text string) bool {
 }
 
 // set notes the line of a row. A record that has ended and a decided approval never change
-// again, and a removed row never comes back. So an entry that says so was not written by
-// Belay, although it and the row match.
+// again, not even back to a row that can change, and a removed row never comes back. So an entry
+// that says so was not written by Belay, although it and the row match.
 func (v *verifier) set(key string, next line) {
 	known, ok := v.lines[key]
+	removed := ok && known.hash == "" && key[0] != 'g' // a session can get grants again
+	opened := known.final && !next.final
+	next.final = next.final || known.final
 	v.lines[key] = next
-	if !ok || key[0] == 'g' {
-		return
-	}
 	t := tableOf(key)
 	p := Problem{Table: t.Name, Row: key[1:]}
 	switch {
-	case known.hash == "" && t == &Runs: // positions are not used again
+	case removed: // positions and ids are not used again
 		p.Kind, p.Text = Inserted, fmt.Sprintf("entry %d has %s again, which entry %d removed: Belay never does that", next.seq, t.named(key), known.seq)
 	case known.final && known.hash != next.hash:
 		p.Kind, p.Text = Changed, fmt.Sprintf("entry %d changes %s, which was complete in entry %d: Belay never does that", next.seq, t.named(key), known.seq)
+	case opened:
+		p.Kind, p.Text = Changed, fmt.Sprintf("entry %d says that %s can change, which was complete in entry %d: Belay never does that", next.seq, t.named(key), known.seq)
 	default:
 		return
 	}

@@ -123,8 +123,8 @@ func (a *app) tellVerification(v *audit.Verification, anchors int, asJSON bool) 
 	var t table
 	t.add(s.dim("chain"), fmt.Sprintf("%s  %s", entriesOf(v.Entries), verdict))
 	t.add(s.dim("covers"), fmt.Sprintf("%s, %s, grants of %s", visible.Counted(int(v.Runs), "row")+" of the journal", visible.Counted(int(v.Approvals), "approval"), visible.Counted(int(v.Grants), "session")))
-	if v.Deleted+v.DeletedRuns > 0 {
-		t.add(s.dim("deleted"), fmt.Sprintf("%s, %s of the journal: only hashes are left", visible.Counted(int(v.Deleted), "session"), visible.Counted(int(v.DeletedRuns), "row")))
+	if v.Deleted+v.DeletedRuns+v.DeletedApprovals > 0 {
+		t.add(s.dim("deleted"), fmt.Sprintf("%s, %s of the journal, %s: only hashes are left", visible.Counted(int(v.Deleted), "session"), visible.Counted(int(v.DeletedRuns), "row"), visible.Counted(int(v.DeletedApprovals), "approval")))
 	}
 	if !v.First.IsZero() {
 		t.add(s.dim("from"), v.First.Local().Format(time.DateTime)+" to "+v.Last.Local().Format(time.DateTime))

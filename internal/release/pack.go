@@ -68,7 +68,8 @@ func (r *release) pack(ctx context.Context, programs []program) error {
 	return os.Chmod(filepath.Join(r.out, "install.sh"), 0o755)
 }
 
-// attest adds the statement about all files, the checksums of all files, and with a key the signature of the checksums.
+// attest adds the statement about all files, and the checksums of all files. With a key it adds the signatures of both. The checksums
+// do not list the signatures: a release has the same checksums with a key and without one.
 func (r *release) attest(ctx context.Context, files map[string][]byte) error {
 	sums := map[string]string{}
 	for name, content := range files {
@@ -87,6 +88,9 @@ func (r *release) attest(ctx context.Context, files map[string][]byte) error {
 	files["checksums.txt"] = list.Bytes()
 	if r.key == nil {
 		return nil
+	}
+	if files["provenance.dsse.json"], err = r.sealed(text); err != nil {
+		return err
 	}
 	files["checksums.txt.sig"] = ed25519.Sign(r.key, list.Bytes())
 	files["belay-release.pub"], err = r.publicKey()

@@ -62,8 +62,7 @@ const (
 	payloadType = "application/vnd.in-toto+json"
 )
 
-// provenance returns the statement about files, whose checksums are given by name. A key makes it an envelope with a signature;
-// without one it is the bare statement.
+// provenance returns the statement about files, whose checksums are given by name.
 func (r *release) provenance(ctx context.Context, sums map[string]string) ([]byte, error) {
 	goVersion, err := r.command(ctx, r.root, nil, "go", "env", "GOVERSION")
 	if err != nil {
@@ -95,9 +94,11 @@ func (r *release) provenance(ctx context.Context, sums map[string]string) ([]byt
 		doc.Subject = append(doc.Subject, resource{Name: name, Digest: map[string]string{"sha256": sums[name]}})
 	}
 	text, err := json.Marshal(doc)
-	if err != nil || r.key == nil {
-		return append(text, '\n'), err
-	}
+	return append(text, '\n'), err
+}
+
+// sealed returns the statement with a signature of it.
+func (r *release) sealed(text []byte) ([]byte, error) {
 	signed, err := json.Marshal(envelope{
 		PayloadType: payloadType, Payload: base64.StdEncoding.EncodeToString(text),
 		Signatures: []signature{{r.keyID(), base64.StdEncoding.EncodeToString(ed25519.Sign(r.key, preAuth(payloadType, text)))}},

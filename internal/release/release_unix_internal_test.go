@@ -78,7 +78,7 @@ func TestRelease(t *testing.T) {
 			t.Errorf("%s differs the second time", name)
 		}
 	}
-	if len(first) != len(second) || len(first) != 10 {
+	if len(first) != len(second) || len(first) != 11 {
 		t.Errorf("the files are %v, then %v", slices.Sorted(maps.Keys(first)), slices.Sorted(maps.Keys(second)))
 	}
 	here := r.platforms[0]
@@ -182,6 +182,36 @@ func openssl(t *testing.T, public, message, sig []byte) error {
 	return missing("openssl", "openssl", err)
 }
 
+// signatures are the files that a release has only with a key.
+var signatures = []string{"checksums.txt.sig", "provenance.dsse.json", "belay-release.pub"}
+
+// A release that is built without a key has the same files as one with a key, but for the signatures: the maintainer compares the
+// checksums of the workflow, which has no key, with those of a build that has one.
+//
+// SPEC Q-01
+func TestKeyChangesNoFile(t *testing.T) {
+	t.Parallel()
+	signed := newRelease(t, "v0.1.0")
+	bare := *signed
+	bare.key = nil
+	made := map[string][]byte{"install.sh": []byte("text"), "belay.rb": []byte("formula")}
+	with, without := maps.Clone(made), maps.Clone(made)
+	for r, files := range map[*release]map[string][]byte{signed: with, &bare: without} {
+		if err := r.attest(t.Context(), files); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range signatures {
+		if with[name] == nil {
+			t.Errorf("with a key there is no %s", name)
+		}
+		delete(with, name)
+	}
+	if !maps.EqualFunc(with, without, bytes.Equal) {
+		t.Errorf("with a key: %q, without: %q", with, without)
+	}
+}
+
 func testChecksums(t *testing.T, r *release, files map[string][]byte) {
 	cmd := exec.CommandContext(t.Context(), "sha256sum", "--strict", "-c", "checksums.txt")
 	cmd.Dir = r.out
@@ -190,7 +220,7 @@ func testChecksums(t *testing.T, r *release, files map[string][]byte) {
 	}
 	list := string(files["checksums.txt"])
 	for name := range files {
-		signs := strings.HasPrefix(name, "checksums.txt") || name == "belay-release.pub"
+		signs := name == "checksums.txt" || slices.Contains(signatures, name)
 		if strings.Contains(list, "  "+name+"\n") == signs {
 			t.Errorf("checksums.txt and %s: listed is %t", name, !signs)
 		}
@@ -214,7 +244,7 @@ func testChecksums(t *testing.T, r *release, files map[string][]byte) {
 
 func testStatement(t *testing.T, r *release, files map[string][]byte) {
 	var sealed envelope
-	if err := json.Unmarshal(files["provenance.json"], &sealed); err != nil {
+	if err := json.Unmarshal(files["provenance.dsse.json"], &sealed); err != nil {
 		t.Fatal(err)
 	}
 	text, err := base64.StdEncoding.DecodeString(sealed.Payload)
@@ -228,6 +258,9 @@ func testStatement(t *testing.T, r *release, files map[string][]byte) {
 	if !ed25519.Verify(r.key.Public().(ed25519.PublicKey), preAuth("application/vnd.in-toto+json", text), sig) {
 		t.Error("the signature of the statement is wrong")
 	}
+	if !bytes.Equal(text, files["provenance.json"]) {
+		t.Error("the signed statement is another than provenance.json")
+	}
 	var doc statement
 	if err := json.Unmarshal(text, &doc); err != nil {
 		t.Fatal(err)
@@ -237,7 +270,7 @@ func testStatement(t *testing.T, r *release, files map[string][]byte) {
 		said[s.Name] = s.Digest["sha256"]
 	}
 	for name, content := range files {
-		if strings.HasPrefix(name, "checksums.txt") || name == "provenance.json" || name == "belay-release.pub" {
+		if name == "checksums.txt" || name == "provenance.json" || slices.Contains(signatures, name) {
 			continue
 		}
 		if said[name] != sum(content) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/recorded"
 )
 
 // session replays one session. One goroutine uses it.
@@ -64,14 +65,22 @@ func (s *session) release(ctx context.Context) error {
 	return snapshot.Release(context.WithoutCancel(ctx))
 }
 
-// replay reads the messages of the session and replays them.
+// replay reads the messages of the session and replays them. Those that a fork has copied are
+// replayed in the other session. Here they only show the defaults of tools.
 func (s *session) replay(ctx context.Context) error {
+	copied := recorded.Copied(s.info.State.ForkedFrom)
 	for m, err := range s.records.Read(ctx, s.info.ID, 0) {
 		if err != nil {
 			return fmt.Errorf("read the messages: %w", err)
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
+		}
+		if m.Seq <= copied {
+			for _, call := range m.Calls() {
+				s.learnDefaults(call)
+			}
+			continue
 		}
 		if err := s.message(ctx, m); err != nil {
 			return fmt.Errorf("message %d: %w", m.Seq, err)

@@ -83,15 +83,16 @@ func (in *input) runs(ctx context.Context, each func(*hook.Run), states ...hook.
 	return nil
 }
 
-// calls passes each call that the filter selects to each.
+// calls passes each call that the filter selects to each. The calls that a fork has copied are
+// those of the other session.
 func (in *input) calls(ctx context.Context, each func(*recorded.Call)) error {
 	sessions, err := in.sessions(ctx)
 	if err != nil {
 		return err
 	}
 	for i := range sessions {
-		id := sessions[i].ID
-		for c, err := range recorded.Calls(id, in.source.Read(ctx, id, 0)) {
+		id, from := sessions[i].ID, recorded.Copied(sessions[i].State.ForkedFrom)
+		for c, err := range recorded.Calls(id, in.source.Read(ctx, id, from)) {
 			if err != nil {
 				return err
 			}

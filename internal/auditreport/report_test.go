@@ -181,3 +181,31 @@ func TestCells(t *testing.T) {
 		t.Error("a wrong cell is accepted")
 	}
 }
+
+// A call that a fork has copied happened once.
+//
+// SPEC O-03
+func TestForksCountOnce(t *testing.T) {
+	t.Parallel()
+	from := record(t, nil, scripted.Call{Tool: "write", Input: `{"path":"a.txt"}`}, scripted.Call{Tool: "write", Input: `{"path":"b.txt","n":"no number"}`})
+	agent, err := belay.New(scripted.New([]scripted.Step{{Calls: []scripted.Call{{Tool: "other", Input: `{}`}}}, {Text: "done"}}, nil), &belay.Options{Store: from.Store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fork, err := agent.Session("s").Fork(t.Context(), "fork", 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fork.Turn(t.Context(), "another task"); err != nil {
+		t.Fatal(err)
+	}
+	if err := agent.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"write 2 1 1", "other 1 1 1"}, ask(t, from, "tools", "tool", "calls", "failed", "sessions")); diff != "" {
+		t.Errorf("tools (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"file a.txt write 1 1"}, ask(t, from, "touched", "kind", "what", "tool", "calls", "sessions")); diff != "" {
+		t.Errorf("touched (-want +got):\n%s", diff)
+	}
+}

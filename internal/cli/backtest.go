@@ -120,7 +120,7 @@ func (r pastRecords) Sessions(ctx context.Context, filter belay.SessionFilter) i
 	return func(yield func(belay.SessionInfo, error) bool) {
 		for s, err := range r.records.Sessions(ctx, filter) {
 			info := belay.SessionInfo{ID: s.ID, Created: s.Created, Changed: s.Changed, Last: s.Last, Labels: s.Labels}
-			info.State.Agent, info.State.Grants = s.Agent, s.Grants
+			info.State.Agent, info.State.Grants, info.State.ForkedFrom = s.Agent, s.Grants, s.ForkedFrom
 			if !yield(info, err) || err != nil {
 				return
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/belay-run/belay/internal/recorded"
 	"github.com/belay-run/belay/internal/redact"
 	"github.com/belay-run/belay/internal/visible"
+	"github.com/belay-run/belay/serve/api"
 )
 
 // recorders make tests from the messages of a session, for each phase whose input a transcript
@@ -32,16 +33,16 @@ type past struct {
 	approvals map[[2]string]belay.Approval
 }
 
-// pastOf reads what a session has.
-func pastOf(ctx context.Context, r records, session string) (*past, error) {
+// pastOf reads what a session has, without what a fork has copied.
+func pastOf(ctx context.Context, r records, session *api.Session) (*past, error) {
 	p := &past{approvals: make(map[[2]string]belay.Approval)}
-	for m, err := range r.Read(ctx, session, 0) {
+	for m, err := range r.Read(ctx, session.ID, recorded.Copied(session.ForkedFrom)) {
 		if err != nil {
 			return nil, err
 		}
 		p.messages = append(p.messages, m)
 	}
-	for a, err := range r.Approvals(ctx, belay.ApprovalFilter{Session: session}) {
+	for a, err := range r.Approvals(ctx, belay.ApprovalFilter{Session: session.ID}) {
 		if err != nil {
 			return nil, err
 		}
@@ -71,7 +72,7 @@ func (a *app) recordTests(ctx context.Context, h *testedHook, session string) er
 		if err != nil {
 			return err
 		}
-		has, err := pastOf(ctx, r, found.ID)
+		has, err := pastOf(ctx, r, &found)
 		if err != nil {
 			return err
 		}

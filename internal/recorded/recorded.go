@@ -26,6 +26,15 @@ type Call struct {
 	Result *belay.ResultPart
 }
 
+// Copied returns the number of the last message that a fork has copied, or 0 if the session is no
+// fork. What was copied happened in another session: the approvals are there, too.
+func Copied(from *belay.ForkPoint) int64 {
+	if from == nil {
+		return 0
+	}
+	return from.Seq
+}
+
 // Denied returns who denied the call, and why. ok is false if the call was not denied.
 func (c *Call) Denied() (by, why string, ok bool) {
 	if c.Result == nil || c.Result.Class != belay.ClassDenied {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -56,12 +57,32 @@ func (r *release) build(ctx context.Context) ([]program, error) {
 // compile builds the command from the source in a directory, and returns the program. Neither the directory nor the machine nor the
 // time leave a trace in it. Where the version comes from is given to the linker, because the go command finds it only in a clone.
 func (r *release) compile(ctx context.Context, source, file string, p platform, env []string) ([]byte, error) {
-	env = append([]string{"GOOS=" + p.system, "GOARCH=" + p.arch, "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-buildvcs=false", "GOAMD64=v1", "GOARM64=v8.0"}, env...)
-	_, err := r.command(ctx, source, env, "go", append([]string{"build", "-o", file}, append(r.flags(), "./cmd/belay")...)...)
+	places, err := r.places(ctx, source)
 	if err != nil {
 		return nil, err
 	}
+	env = slices.Concat([]string{
+		"GOENV=off", // what "go env -w" wrote
+		"GOOS=" + p.system, "GOARCH=" + p.arch, "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-buildvcs=false", "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOFIPS140=off",
+	}, places, env)
+	if _, err := r.command(ctx, source, env, "go", append([]string{"build", "-o", file}, append(r.flags(), "./cmd/belay")...)...); err != nil {
+		return nil, err
+	}
 	return os.ReadFile(file)
+}
+
+// places returns the settings of the go command that change no program: where it keeps and finds modules.
+func (r *release) places(ctx context.Context, source string) ([]string, error) {
+	names := []string{"GOCACHE", "GOMODCACHE", "GOPROXY", "GONOPROXY", "GOSUMDB", "GONOSUMDB", "GOTOOLCHAIN"}
+	out, err := r.command(ctx, source, nil, "go", append([]string{"env"}, names...)...)
+	if err != nil {
+		return nil, err
+	}
+	values := strings.Split(string(out), "\n") // a line for each
+	for i := range names {
+		names[i] += "=" + values[i]
+	}
+	return names, nil
 }
 
 // flags returns the flags that make a build reproducible and small, and give it a version.

@@ -454,16 +454,7 @@ func TestBuildIsReproducible(t *testing.T) {
 	var programs [][]byte
 	for _, name := range []string{"a", "another-place"} {
 		dir := filepath.Join(t.TempDir(), name)
-		for file, text := range map[string]string{
-			"go.mod":              "module github.com/belay-run/belay\n\ngo 1.26\n",
-			"internal/cli/cli.go": "package cli\n\nvar stamp string\n\nfunc Main() { println(stamp); panic(\"here\") }\n",
-			"cmd/belay/main.go":   "package main\n\nimport \"github.com/belay-run/belay/internal/cli\"\n\nfunc main() { cli.Main() }\n",
-		} {
-			file = filepath.Join(dir, filepath.FromSlash(file))
-			if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o600)); err != nil {
-				t.Fatal(err)
-			}
-		}
+		writeSource(t, dir)
 		content, err := r.compile(t.Context(), dir, filepath.Join(dir, "belay"), r.platforms[0], nil)
 		if err != nil {
 			t.Fatal(err)
@@ -478,6 +469,58 @@ func TestBuildIsReproducible(t *testing.T) {
 	}
 	if !bytes.Contains(programs[0], []byte("v0.1.0 "+r.commit+" 2026-01-02T03:04:06Z")) {
 		t.Error("the program does not know its version")
+	}
+}
+
+// writeSource writes a small module that is built as Belay is.
+func writeSource(t *testing.T, dir string) {
+	t.Helper()
+	for file, text := range map[string]string{
+		"go.mod":              "module github.com/belay-run/belay\n\ngo 1.26\n",
+		"internal/cli/cli.go": "package cli\n\nvar stamp string\n\nfunc Main() { println(stamp); panic(\"here\") }\n",
+		"cmd/belay/main.go":   "package main\n\nimport \"github.com/belay-run/belay/internal/cli\"\n\nfunc main() { cli.Main() }\n",
+	} {
+		file = filepath.Join(dir, filepath.FromSlash(file))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Settings of the go command on this machine, in variables and in the file of "go env -w", do not change the program. Where modules
+// are is kept.
+//
+// SPEC Q-01
+func TestBuildIgnoresSettings(t *testing.T) {
+	r := newRelease(t, "v0.1.0")
+	dir := t.TempDir()
+	writeSource(t, dir)
+	build := func() []byte {
+		t.Helper()
+		content, err := r.compile(t.Context(), dir, filepath.Join(dir, "belay"), r.platforms[0], nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return content
+	}
+	plain := build()
+	t.Setenv("GOEXPERIMENT", "arenas")
+	t.Setenv("GOFIPS140", "latest")
+	if !bytes.Equal(build(), plain) {
+		t.Error("variables change the program")
+	}
+	settings := filepath.Join(dir, "env")
+	if err := os.WriteFile(settings, []byte("GOEXPERIMENT=arenas\nGOFIPS140=latest\nGOPROXY=https://proxy.example.com\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{"GOENV": settings, "GOEXPERIMENT": "", "GOFIPS140": "", "GOPROXY": ""} {
+		t.Setenv(name, value)
+	}
+	if !bytes.Equal(build(), plain) {
+		t.Error("settings in a file change the program")
+	}
+	if places, err := r.places(t.Context(), dir); err != nil || !slices.Contains(places, "GOPROXY=https://proxy.example.com") {
+		t.Errorf("the places are %q, %v", places, err)
 	}
 }
 

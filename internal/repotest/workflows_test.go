@@ -37,6 +37,29 @@ func TestWorkflows(t *testing.T) {
 	}
 }
 
+// A release is built by one patch release of Go, on the machine of the forge and on that of the maintainer. The version in go.mod is
+// the oldest that works, without the corrections since.
+//
+// SPEC Q-01
+func TestReleaseIsBuiltByOneGo(t *testing.T) {
+	t.Parallel()
+	workflow, err := os.ReadFile(".github/workflows/release.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := os.ReadFile("docs/releasing.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?m)^ +go-version: (1\.\d+\.[1-9]\d*) #`).FindSubmatch(workflow)
+	if found == nil {
+		t.Fatal("release.yml names no patch release of Go as go-version")
+	}
+	if !strings.Contains(string(list), " go"+string(found[1])+".\n") {
+		t.Errorf("release.yml builds with Go %s, and the check-list of docs/releasing.md names another version", found[1])
+	}
+}
+
 // workflowProblems returns what is wrong in a workflow file.
 func workflowProblems(text string) []string {
 	var doc map[string]any

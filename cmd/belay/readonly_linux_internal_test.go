@@ -14,7 +14,12 @@ import (
 // root.
 func confinedBelay(t *testing.T, dir string, args ...string) (string, int) {
 	t.Helper()
-	cmd := command(t, dir, args...)
+	return confined(t, command(t, dir, args...))
+}
+
+// confined runs a command as confinedBelay does.
+func confined(t *testing.T, cmd *exec.Cmd) (string, int) {
+	t.Helper()
 	if os.Geteuid() == 0 {
 		setpriv, err := exec.LookPath("setpriv")
 		if err != nil {

@@ -36,7 +36,7 @@ func (a *app) uninstallCommand() *cobra.Command {
 		Use:   "uninstall",
 		Short: "List or remove everything that Belay put on this machine",
 		Long: `Lists what Belay put on this machine, asks, and removes it: the stores of this project with their conversations, memories,
-trust, tokens, sockets, its entries in the configuration of other agents, and the program that the install script copied.
+trust, tokens, sockets, its entries in the configuration of other agents, and the program that the install script copied. If something cannot be removed, the program stays.
 
 Belay does not know in which projects you used it. --below searches a directory for more of them.
 
@@ -89,6 +89,10 @@ func (a *app) uninstall(ctx context.Context, below string, dry, yes, asJSON bool
 	}
 	var problems []error
 	for _, l := range found {
+		if l.Kind == "program" && len(problems) > 0 { // agents that still ask it would do nothing without it
+			problems = append(problems, fmt.Errorf("the program stays, because not everything was removed: solve the problems above, and run %q again", "belay uninstall"))
+			break
+		}
 		if err := l.remove(); err != nil {
 			problems = append(problems, err)
 			continue
@@ -134,11 +138,10 @@ func (a *app) remnants(settings *config.Loaded, below string) (all []remnant, op
 	if place := warmhook.Place(); place != "" {
 		l.dir("sockets", place)
 	}
-	setups, err := setupsIn(projects)
-	if err != nil {
+	if err := l.setups(projects); err != nil {
 		return nil, nil, err
 	}
-	return append(append(l.all, setups...), program()...), l.open, nil
+	return append(l.all, program()...), l.open, nil
 }
 
 // homes returns the directories .belay of projects.
@@ -169,34 +172,41 @@ func projectsBelow(dir string) ([]string, error) {
 	return found, err
 }
 
-// setupsIn returns the configurations of other agents, of projects and of the user, that run "belay hook".
-func setupsIn(projects []string) ([]remnant, error) {
+// setups adds the configurations of other agents, of projects and of the user, that run "belay hook".
+func (l *left) setups(projects []string) error {
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return nil, fmt.Errorf("find the home directory: %w", err)
+		return fmt.Errorf("find the home directory: %w", err)
 	}
-	var all []remnant
 	for _, vendor := range dialect.Vendors() {
 		setup, err := guard.SetupOf(vendor)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		files := []string{filepath.Join(home, filepath.FromSlash(setup.User))}
 		for _, project := range projects {
 			files = append(files, filepath.Join(project, filepath.FromSlash(setup.Project)))
 		}
 		for _, file := range files {
-			text, err := readSetup(file)
-			if err != nil {
-				return nil, err
+			if err := l.setup(setup, file); err != nil {
+				return err
 			}
-			if has, _, err := setup.Installed(text); err != nil || len(has) == 0 {
-				continue // a file that cannot be understood has no entries that Belay wrote
-			}
-			all = append(all, remnant{Kind: "hook", Path: file, remove: func() error { return removeSetup(setup, file) }})
 		}
 	}
-	return all, nil
+	return nil
+}
+
+// setup adds the configuration of another agent, if it runs "belay hook".
+func (l *left) setup(setup guard.Setup, file string) error {
+	text, err := readSetup(file)
+	if err != nil {
+		return err
+	}
+	if has, _, err := setup.Installed(text); err != nil || len(has) == 0 {
+		return nil //nolint:nilerr // a file that cannot be understood has no entries that Belay wrote
+	}
+	l.add(remnant{Kind: "hook", Path: file, remove: func() error { return removeSetup(setup, file) }})
+	return nil
 }
 
 // removeSetup removes Belay's entries from a configuration, and nothing else.

@@ -41,8 +41,27 @@ func (l *left) file(kind, path string) {
 // dir adds a directory whose name Belay chose, with all that is in it.
 func (l *left) dir(kind, path string) {
 	if info, err := os.Lstat(path); err == nil && info.IsDir() {
-		l.add(remnant{Kind: kind, Path: path, remove: func() error { return os.RemoveAll(path) }})
+		l.add(remnant{Kind: kind, Path: path, remove: func() error { return removeDir(path) }})
 	}
+}
+
+// removeDir removes a directory with all that is in it. Go keeps packages in directories that nobody may change: they are made
+// changeable first. Links in the directory do not lead out of it.
+func removeDir(dir string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	_ = fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error { // what fails here, RemoveAll reports
+		if err != nil || !entry.IsDir() {
+			return nil //nolint:nilerr // see above
+		}
+		if info, err := entry.Info(); err == nil && info.Mode().Perm()&0o700 != 0o700 {
+			_ = root.Chmod(name, 0o700)
+		}
+		return nil
+	})
+	return errors.Join(root.Close(), os.RemoveAll(dir))
 }
 
 // keep adds something that a person must remove.

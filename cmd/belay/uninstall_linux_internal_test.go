@@ -1,0 +1,103 @@
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/belay-run/belay/internal/assembly"
+	"github.com/belay-run/belay/internal/filetest"
+)
+
+// Go makes the directories of packages read-only. The cache with them is removed all the same.
+//
+// SPEC Q-03
+func TestUninstallRemovesPackages(t *testing.T) {
+	t.Parallel()
+	dir, temp := project(t, nil), t.TempDir()
+	cache := filepath.Join(temp, filepath.Base(assembly.CacheDir(dir)))
+	pkg := filepath.Join(cache, "go-mod", "example.com", "pkg@v1.0.0")
+	if err := os.MkdirAll(pkg, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	mine := filepath.Join(t.TempDir(), "mine")
+	if err := os.Mkdir(mine, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(mine, filepath.Join(pkg, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(pkg, "pkg.go"), []byte("package pkg\n"), 0o400); err != nil {
+		t.Fatal(err)
+	}
+	for _, locked := range []string{pkg, filepath.Dir(pkg)} {
+		if err := os.Chmod(locked, 0o555); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.Chmod(locked, 0o700) }) //nolint:gosec // the test removes it
+	}
+	cmd := command(t, dir, "uninstall", "--yes")
+	cmd.Env = append(cmd.Env, "TMPDIR="+temp)
+	if told, code := confined(t, cmd); code != 0 || !strings.Contains(told, "removed "+cache) {
+		t.Errorf("it ended with %d:\n%s", code, told)
+	}
+	if _, err := os.Lstat(cache); !os.IsNotExist(err) {
+		t.Errorf("the cache is still there: %v", err)
+	}
+	if info, err := os.Stat(mine); err != nil || info.Mode().Perm() != 0o500 {
+		t.Errorf("what a link leads to is %v, %v", info.Mode(), err)
+	}
+}
+
+// If something cannot be removed, the program stays: the configuration of an agent may still run it, and that agent would block
+// every call.
+//
+// SPEC Q-03
+func TestUninstallKeepsTheProgram(t *testing.T) {
+	t.Parallel()
+	dir, prefix := project(t, nil), filepath.Join(t.TempDir(), "local")
+	program, page := filepath.Join(prefix, "bin", "belay"), filepath.Join(prefix, "share", "man", "man1", "belay.1")
+	for _, file := range []string{program, page} {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	filetest.WriteProgram(t, program, string(content))
+	if err := os.WriteFile(page, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, stderr, code := belay(t, dir, "hook", "install", "--agent", "claude-code", "--yes"); code != 0 {
+		t.Fatal(out, stderr)
+	}
+	locked := filepath.Join(dir, ".claude")
+	uninstall := func() (string, int) {
+		cmd := command(t, dir, "uninstall", "--yes")
+		cmd.Path = program
+		return confined(t, cmd)
+	}
+	if err := os.Chmod(locked, 0o500); err != nil { //nolint:gosec // a directory
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(locked, 0o700) }) //nolint:gosec // likewise
+	told, code := uninstall()
+	if code != 1 || !strings.Contains(told, "the program stays") || strings.Contains(told, "removed "+filepath.Dir(page)) {
+		t.Errorf("it ended with %d:\n%s", code, told)
+	}
+	if err := os.Chmod(locked, 0o700); err != nil { //nolint:gosec // likewise
+		t.Fatal(err)
+	}
+	if told, code := uninstall(); code != 0 || !strings.Contains(told, "removed "+program) {
+		t.Errorf("the second time it ended with %d:\n%s", code, told)
+	}
+}

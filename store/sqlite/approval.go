@@ -15,7 +15,7 @@ import (
 func (s *Store) Decide(ctx context.Context, d belay.Decision) (belay.Approval, error) {
 	var decided belay.Approval
 	err := s.submit(ctx, func(ctx context.Context, w *writing) (err error) {
-		if decided, err = record.Decide(ctx, w.Queries, d, s.now()); err == nil {
+		if decided, err = record.Decide(ctx, w.Queries, d, s.now(), w.lines.ApprovalFound); err == nil {
 			_, err = record.Wake(ctx, w.Queries, decided.Session, s.now())
 		}
 		if err == nil {

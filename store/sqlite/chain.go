@@ -55,7 +55,7 @@ func link(ctx context.Context, q *table.Queries, head audit.Entry, body string, 
 func (w *writing) chainApproval(ctx context.Context, id string) error {
 	row, err := w.Approval(ctx, id)
 	if err == nil {
-		w.lines.Approval(&row.Approval, &row.ApprovalWord)
+		w.lines.Approval(&row)
 	}
 	return err
 }

@@ -29,11 +29,14 @@ func (s *Store) Commit(ctx context.Context, c *belay.Commit) error {
 
 // put writes a commit. After an error the caller rolls back.
 func (s *Store) put(ctx context.Context, w *writing, rows *record.Commit) error {
+	if hash, changed := s.granted.Changed(rows); changed {
+		if err := w.lines.GrantsFound(ctx, w.Queries, rows.Session()); err != nil {
+			return err
+		}
+		w.lines.Grants(rows.Session(), hash)
+	}
 	if err := rows.Put(ctx, w.Queries); err != nil {
 		return err
-	}
-	if hash, changed := s.granted.Changed(rows); changed {
-		w.lines.Grants(rows.Session(), hash)
 	}
 	for _, id := range rows.Approvals {
 		if err := w.chainApproval(ctx, id); err != nil {

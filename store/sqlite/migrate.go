@@ -24,13 +24,33 @@ const versionTable = "belay_version"
 // migrate brings the tables up to date. The caller has exclusive access to the
 // file.
 func (s *Store) migrate(ctx context.Context) error {
-	if err := s.claim(ctx); err != nil {
+	empty, err := s.claim(ctx)
+	if err != nil {
 		return err
 	}
 	provider, newest, err := s.migrations()
 	if err != nil {
 		return fmt.Errorf("open store: %w", err)
 	}
+	if empty {
+		if err := s.create(ctx, provider.ListSources()); err != nil {
+			return fmt.Errorf("open store: make the tables: %w", s.explain(err))
+		}
+		s.migrated = [2]int64{0, newest}
+	} else if err := s.update(ctx, provider, newest); err != nil {
+		return err
+	}
+	if err := s.countUsage(ctx); err != nil {
+		return fmt.Errorf("open store: count the usage of old messages: %w", s.explain(err))
+	}
+	if err := s.chainOld(ctx); err != nil {
+		return fmt.Errorf("open store: add the old records to the audit chain: %w", s.explain(err))
+	}
+	return nil
+}
+
+// update applies the migrations that a file does not have yet.
+func (s *Store) update(ctx context.Context, provider *goose.Provider, newest int64) error {
 	stored, err := provider.GetDBVersion(ctx)
 	switch {
 	case err != nil && !errors.Is(err, database.ErrVersionNotFound):
@@ -47,12 +67,6 @@ func (s *Store) migrate(ctx context.Context) error {
 		if err := s.bringUp(ctx, provider, stored); err != nil {
 			return fmt.Errorf("open store: migrations: %w", s.explain(err))
 		}
-	}
-	if err := s.countUsage(ctx); err != nil {
-		return fmt.Errorf("open store: count the usage of old messages: %w", s.explain(err))
-	}
-	if err := s.chainOld(ctx); err != nil {
-		return fmt.Errorf("open store: add the old records to the audit chain: %w", s.explain(err))
 	}
 	s.migrated = [2]int64{max(stored, 0), max(stored, newest)}
 	return nil
@@ -87,6 +101,9 @@ func (s *Store) keepOld(ctx context.Context, version int64) error {
 // would list only the first run of such a row.
 const foldedRuns = 13
 
+// excludeOld is the statement that excludes programs that do not know foldedRuns.
+const excludeOld = "UPDATE counters SET value = ?1 WHERE name = ?2 AND value < ?1"
+
 // bringUp applies the migrations. Before the tables get the version foldedRuns, it excludes
 // programs that do not know this version.
 func (s *Store) bringUp(ctx context.Context, provider *goose.Provider, stored int64) error {
@@ -94,7 +111,7 @@ func (s *Store) bringUp(ctx context.Context, provider *goose.Provider, stored in
 		if _, err := provider.UpTo(ctx, foldedRuns-1); err != nil {
 			return err //nolint:wrapcheck // the caller adds context
 		}
-		if _, err := s.writer.ExecContext(ctx, "UPDATE counters SET value = ? WHERE name = ? AND value < ?", foldedRuns, record.Oldest, foldedRuns); err != nil {
+		if _, err := s.writer.ExecContext(ctx, excludeOld, foldedRuns, record.Oldest); err != nil {
 			return err //nolint:wrapcheck // likewise
 		}
 	}
@@ -171,26 +188,27 @@ func (s *Store) explainVersion(ctx context.Context, err error) error {
 // file.
 func (s *Store) Migrated() (from, to int64) { return s.migrated[0], s.migrated[1] }
 
-// claim rejects a database of another program. It marks a new database as a Belay store.
-func (s *Store) claim(ctx context.Context) error {
+// claim rejects a database of another program. It marks a new database as a Belay store. empty
+// means that there are no tables yet.
+func (s *Store) claim(ctx context.Context) (empty bool, err error) {
 	var id, tables int64
 	if err := s.writer.QueryRowContext(ctx, "PRAGMA application_id").Scan(&id); err != nil {
-		return s.unopened(err)
+		return false, s.unopened(err)
 	}
 	if err := s.writer.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&tables); err != nil {
-		return s.unopened(err)
+		return false, s.unopened(err)
 	}
 	if id == applicationID {
 		if tables == 0 && s.wasMade() { // in a new file, tables can be missing because a process was killed before it created them
-			return fmt.Errorf("open store: %w", s.damaged(errors.New("the tables of the store are missing")))
+			return false, fmt.Errorf("open store: %w", s.damaged(errors.New("the tables of the store are missing")))
 		}
-		return nil
+		return tables == 0, nil
 	}
 	if tables > 0 {
-		return fmt.Errorf("open store: %w", s.noStore("use another file", errors.New("the file is a database of another program")))
+		return false, fmt.Errorf("open store: %w", s.noStore("use another file", errors.New("the file is a database of another program")))
 	}
 	if _, err := s.writer.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d", applicationID)); err != nil {
-		return s.unopened(err)
+		return false, s.unopened(err)
 	}
-	return nil
+	return true, nil
 }

@@ -99,7 +99,11 @@ func (s *Store) note(did Recovery) {
 // settled releases a holder's sessions, ends its runs and removes its entry.
 func (s *Store) settled(ctx context.Context, w *writing, holder string) (Recovery, error) {
 	did, err := record.Settle(ctx, w.Queries, holder, s.now(), func(n int) ([]int64, error) { return w.number(ctx, n) })
-	for _, id := range did.Runs {
+	for i := range did.Runs {
+		w.lines.RunFound(&did.Runs[i])
+	}
+	ids := did.RunIDs()
+	for _, id := range ids {
 		if err != nil {
 			break
 		}
@@ -108,7 +112,7 @@ func (s *Store) settled(ctx context.Context, w *writing, holder string) (Recover
 			w.lines.Run(&row)
 		}
 	}
-	return Recovery{Holders: did.Holders, Sessions: did.Sessions, Open: did.Open, Runs: did.Runs}, err
+	return Recovery{Holders: did.Holders, Sessions: did.Sessions, Open: did.Open, Runs: ids}, err
 }
 
 // leave releases the sessions of this store, ends its runs and removes it from the list of

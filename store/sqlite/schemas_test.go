@@ -43,8 +43,10 @@ func provider(t *testing.T, db *sql.DB) *goose.Provider {
 // SPEC Q-03
 func TestEveryEarlierSchema(t *testing.T) {
 	t.Parallel()
-	s := openFile(t, filepath.Join(t.TempDir(), "new.db"), nil)
+	made := filepath.Join(t.TempDir(), "new.db")
+	s := openFile(t, made, nil)
 	_, newest := s.Migrated()
+	want := shapeOf(t, made)
 	for version := int64(1); version < newest; version++ {
 		t.Run(fmt.Sprint("version ", version), func(t *testing.T) {
 			t.Parallel()
@@ -67,6 +69,9 @@ func TestEveryEarlierSchema(t *testing.T) {
 			}
 			commit(t, opened, say("demo", stored.Epoch, 3, "the session continues"))
 			wantUntouched(t, file)
+			if got := shapeOf(t, file); got != want {
+				t.Errorf("the tables differ from those of a new file:\n%s\nwant:\n%s", got, want)
+			}
 			kept := fmt.Sprintf("%s.v%d.bak", file, version)
 			info, err := os.Stat(kept)
 			if err != nil {
@@ -120,6 +125,34 @@ func TestKeepOldAnew(t *testing.T) {
 	if made, _ := filepath.Glob(filepath.Join(filepath.Dir(file), "fresh.db*.bak")); len(made) > 0 {
 		t.Errorf("a new store has copies: %v", made)
 	}
+}
+
+// shapeOf returns the tables of a file, their migrations, and which programs may use them.
+func shapeOf(t *testing.T, file string) string {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+file+"?mode=ro")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }() // it was only read
+	rows, err := db.QueryContext(t.Context(), `SELECT * FROM (SELECT COALESCE(sql, name) FROM sqlite_schema ORDER BY 1)
+		UNION ALL SELECT * FROM (SELECT 'version ' || version_id || ' applied ' || is_applied FROM belay_version ORDER BY id)
+		UNION ALL SELECT * FROM (SELECT 'counter ' || name || CASE WHEN name LIKE 'oldest%' THEN ' ' || value ELSE '' END FROM counters ORDER BY name)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shape strings.Builder
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			t.Fatal(err)
+		}
+		shape.WriteString(line + "\n")
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return shape.String()
 }
 
 // versionOf returns the version of the tables in a file.

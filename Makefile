@@ -52,13 +52,14 @@ format-check:
 lint:
 	@$(TOOL) golangci-lint run
 
+# A module of tools changes only with its own files, and to tidy it Go fetches everything that its tools need for their tests.
 .PHONY: tidy-check
-tidy-check:
-	@go mod tidy -diff || { echo "go.mod or go.sum is not tidy: run go mod tidy"; exit 1; }
-	@go -C tools mod tidy -diff || { echo "tools/go.mod or tools/go.sum is not tidy: run go -C tools mod tidy"; exit 1; }
-	@go -C serve/testdata/openai mod tidy -diff || { echo "serve/testdata/openai/go.mod or go.sum is not tidy: run go -C serve/testdata/openai mod tidy"; exit 1; }
-	@go -C tools/templ mod tidy -diff || { echo "tools/templ/go.mod or tools/templ/go.sum is not tidy: run go -C tools/templ mod tidy"; exit 1; }
-	@go -C tools/sqlc mod tidy -diff || { echo "tools/sqlc/go.mod or tools/sqlc/go.sum is not tidy: run go -C tools/sqlc mod tidy"; exit 1; }
+tidy-check: tidy-check/.
+	@for dir in tools tools/sqlc tools/templ serve/testdata/openai; do \
+		scripts/checked "tidy-check/$$dir" "$$dir/go.mod" "$$dir/go.sum" "$$dir/*.go" || exit 1; done
+
+tidy-check/%:
+	@go -C $* mod tidy -diff || { echo "$*/go.mod or $*/go.sum is not tidy: run go -C $* mod tidy"; exit 1; }
 
 .PHONY: generate
 generate: ## rewrite what is made from the code: queries, pages, tables, schemas, snippets in the docs
@@ -82,10 +83,18 @@ pictures: browser ## take pictures of the console, for the docs
 # The snippets are compared by internal/repotest.
 .PHONY: generate-check
 generate-check:
+	@scripts/checked queries-check store/internal/table tools/sqlc
+	@scripts/checked pages-check 'serve/console/*.templ' 'serve/console/*_templ.go' tools/templ
+	@go run ./internal/gendocs -check || { echo "generated files are stale: run make generate and commit the result"; exit 1; }
+
+.PHONY: queries-check
+queries-check:
 	@$(SQLC) diff -f store/internal/table/sqlc.yaml || { echo "the queries' Go code is stale: run make generate and commit the result"; exit 1; }
 	@$(SQLC) compile -f store/internal/table/sqlc.postgresql.yaml || { echo "PostgreSQL does not read the shared tables or queries"; exit 1; }
+
+.PHONY: pages-check
+pages-check:
 	@$(TEMPL) generate -path serve/console -log-level error && git diff --exit-code --stat -- serve/console || { echo "the pages' Go code is stale: run make generate and commit the result"; exit 1; }
-	@go run ./internal/gendocs -check || { echo "generated files are stale: run make generate and commit the result"; exit 1; }
 
 # The list of names of the last release is compared with the packages. Before the first release there is nothing to compare.
 .PHONY: api-check

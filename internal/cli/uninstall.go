@@ -141,7 +141,11 @@ func (a *app) remnants(settings *config.Loaded, below string) (all []remnant, op
 	if err := l.setups(projects); err != nil {
 		return nil, nil, err
 	}
-	return append(l.all, program()...), l.open, nil
+	self, err := os.Executable()
+	if err != nil {
+		return l.all, l.open, nil //nolint:nilerr // then nobody knows which program this is
+	}
+	return append(l.all, program(self)...), l.open, nil
 }
 
 // homes returns the directories .belay of projects.
@@ -233,9 +237,10 @@ func removeSetup(setup guard.Setup, file string) error {
 }
 
 // program returns this program and what the install script put beside it. A program below /usr belongs to a package. A program
-// that has no manual page of the install script beside it belongs to the person who built or copied it.
-func program() []remnant {
-	self, err := os.Executable()
+// that has no manual page of the install script beside it belongs to the person who built or copied it. A package manager may have
+// made links to what it installed: what counts is where they lead.
+func program(self string) []remnant {
+	self, err := filepath.EvalSymlinks(self) // macOS gives the name that the shell started
 	if err != nil || filepath.Base(self) != "belay" || filepath.Base(filepath.Dir(self)) != "bin" {
 		return nil
 	}
@@ -243,7 +248,7 @@ func program() []remnant {
 	switch {
 	case prefix == "/usr":
 		return []remnant{{Kind: "program", Path: self, Remedy: "apt remove belay"}}
-	case strings.Contains(self, "/Cellar/"):
+	case strings.Contains(filepath.ToSlash(self), "/Cellar/"):
 		return []remnant{{Kind: "program", Path: self, Remedy: "brew uninstall belay"}}
 	}
 	share := filepath.Join(prefix, "share")

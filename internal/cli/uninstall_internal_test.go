@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -104,5 +105,57 @@ func TestRemovesOwnPages(t *testing.T) {
 	}
 	if names, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || !slices.Equal(names, []string{filepath.Join(dir, "belayer.1"), filepath.Join(dir, "other.1")}) {
 		t.Errorf("%q stay, %v", names, err)
+	}
+}
+
+// A program that a package manager installed is for the package manager to remove, also if it was started by a link beside links to
+// its manual pages. What the install script copied is removed.
+//
+// SPEC Q-03
+func TestWhoRemovesTheProgram(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		rule, where string // below the prefix
+		linked      bool
+		remedy      string
+	}{
+		{"the install script's program is removed", "", false, ""},
+		{"Homebrew's links are not removed", "Cellar/belay/0.1.0", true, "brew uninstall belay"},
+		{"Homebrew's program is not removed", "Cellar/belay/0.1.0", false, "brew uninstall belay"},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			t.Parallel()
+			prefix, err := filepath.EvalSymlinks(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			started := filepath.Join(prefix, test.where, "bin", "belay")
+			for _, name := range []string{"bin/belay", "share/man/man1/belay.1"} {
+				file := filepath.Join(prefix, test.where, name)
+				if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, nil, 0o600)); err != nil {
+					t.Fatal(err)
+				}
+				if !test.linked {
+					continue
+				}
+				link := filepath.Join(prefix, name)
+				if err := errors.Join(os.MkdirAll(filepath.Dir(link), 0o700), os.Symlink(file, link)); err != nil {
+					if runtime.GOOS == "windows" {
+						t.Skip(err) // only some users of Windows may make links
+					}
+					t.Fatal(err)
+				}
+				started = filepath.Join(prefix, "bin", "belay")
+			}
+			all := program(started)
+			if len(all) == 0 {
+				t.Fatal("nothing is found")
+			}
+			for _, r := range all {
+				if r.Remedy != test.remedy || (r.remove == nil) != (test.remedy != "") {
+					t.Errorf("%s: the remedy is %q", r.Path, r.Remedy)
+				}
+			}
+		})
 	}
 }

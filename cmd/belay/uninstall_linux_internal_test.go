@@ -101,3 +101,37 @@ func TestUninstallKeepsTheProgram(t *testing.T) {
 		t.Errorf("the second time it ended with %d:\n%s", code, told)
 	}
 }
+
+// A configuration of another agent that cannot be read hides nothing else: it is listed, or it is none.
+//
+// SPEC Q-03
+func TestUninstallPassesTheUnreadable(t *testing.T) {
+	t.Parallel()
+	dir := project(t, map[string]string{"s.yaml": "steps: [{text: Done.}]\n", ".gemini": "a file"})
+	if _, stderr, code := belay(t, dir, "run", "--model", "scripted/s.yaml", "a task"); code != 0 {
+		t.Fatal(stderr)
+	}
+	locked := filepath.Join(dir, ".cursor")
+	if err := os.Mkdir(locked, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(locked, 0o700) }) //nolint:gosec // the test removes it
+	told, code := confinedBelay(t, dir, "uninstall", "--dry-run")
+	if code != 0 || !strings.Contains(told, filepath.Join(dir, ".belay", "belay.db")) {
+		t.Errorf("it ended with %d:\n%s", code, told)
+	}
+	for _, want := range []string{filepath.Join(locked, "hooks.json"), "Belay cannot read this (permission denied)"} {
+		if !strings.Contains(told, want) {
+			t.Errorf("it does not list %q:\n%s", want, told)
+		}
+	}
+	if strings.Contains(told, ".gemini") {
+		t.Errorf("it lists what is no configuration:\n%s", told)
+	}
+	if told, code := confinedBelay(t, dir, "uninstall", "--yes"); code != 0 {
+		t.Errorf("it ended with %d:\n%s", code, told)
+	}
+	if _, err := os.Lstat(filepath.Join(dir, ".belay", "belay.db")); !os.IsNotExist(err) {
+		t.Errorf("the store is still there: %v", err)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -187,30 +188,29 @@ func (l *left) setups(projects []string) error {
 		if err != nil {
 			return err
 		}
-		files := []string{filepath.Join(home, filepath.FromSlash(setup.User))}
+		l.setup(setup, filepath.Join(home, filepath.FromSlash(setup.User)))
 		for _, project := range projects {
-			files = append(files, filepath.Join(project, filepath.FromSlash(setup.Project)))
-		}
-		for _, file := range files {
-			if err := l.setup(setup, file); err != nil {
-				return err
-			}
+			l.setup(setup, filepath.Join(project, filepath.FromSlash(setup.Project)))
 		}
 	}
 	return nil
 }
 
-// setup adds the configuration of another agent, if it runs "belay hook".
-func (l *left) setup(setup guard.Setup, file string) error {
+// setup adds the configuration of another agent, if it runs "belay hook". One that cannot be read is for a person to look at.
+func (l *left) setup(setup guard.Setup, file string) {
 	text, err := readSetup(file)
-	if err != nil {
-		return err
+	var unread *fs.PathError
+	switch {
+	case errors.Is(err, syscall.ENOTDIR):
+		return // something else has the name of the agent's directory
+	case errors.As(err, &unread):
+		l.keep("hook", file, "Belay cannot read this ("+unread.Err.Error()+"): look whether it runs \"belay hook\"")
+		return
 	}
 	if has, _, err := setup.Installed(text); err != nil || len(has) == 0 {
-		return nil //nolint:nilerr // a file that cannot be understood has no entries that Belay wrote
+		return // a file that cannot be understood has no entries that Belay wrote
 	}
 	l.add(remnant{Kind: "hook", Path: file, remove: func() error { return removeSetup(setup, file) }})
-	return nil
 }
 
 // removeSetup removes Belay's entries from a configuration, and nothing else.

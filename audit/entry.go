@@ -18,6 +18,9 @@ import (
 //	R12=HASH       the same as r12, aKEY and wKEY, for a record that has ended and for an
 //	AKEY=HASH      approval that is decided: such a row never changes again
 //	WKEY=HASH
+//	<r12=HASH      the row had this hash when the transaction of the entry read it, to change
+//	               only a part of it. The same for <aKEY, <wKEY and <gKEY. A hash that is not
+//	               that of the last line about the row shows a change between the two entries.
 //	-r12 -aKEY     the row was removed with its session
 //	-sKEY          the session was removed, with its grants
 //	cLANE:IDX=HASH the hash of an entry of another lane

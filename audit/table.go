@@ -56,6 +56,9 @@ func (t *Table) Line(row []string) string {
 // capital one.
 func Final(key string) string { return strings.ToUpper(key[:1]) + key[1:] }
 
+// Found returns the key of a line about a row as the transaction found it.
+func Found(key string) string { return "<" + key }
+
 // key returns what the lines of an entry call a row.
 func (t *Table) key(row []string) string {
 	if t.prefix == "r" {

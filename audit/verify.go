@@ -198,6 +198,8 @@ func (v *verifier) line(seq int64, text string) bool {
 			v.DeletedApprovals++
 		}
 		v.lines[key[1:]] = line{seq: seq}
+	case hashed && key[0] == '<' && strings.ContainsRune("rawg", rune(key[1])):
+		v.found(key[1:], line{hash: hash, seq: seq})
 	case hashed && key[0] == 'c':
 		lane, number, ok := strings.Cut(key[1:], ":")
 		idx, err := strconv.ParseInt(number, 10, 64)
@@ -235,6 +237,25 @@ func (v *verifier) set(key string, next line) {
 		p.Kind, p.Text = Changed, fmt.Sprintf("entry %d says that %s can change, which was complete in entry %d: Belay never does that", next.seq, t.named(key), known.seq)
 	default:
 		return
+	}
+	v.Add(p)
+}
+
+// found compares a row, as a transaction found it, with the last line before. Somebody may have
+// changed the row in between. The transaction has kept a part of the change, so that the row and
+// its line match afterwards.
+func (v *verifier) found(key string, then line) {
+	known, ok := v.lines[key]
+	if known.hash == then.hash {
+		return
+	}
+	t := tableOf(key)
+	p := Problem{Kind: Changed, Table: t.Name, Row: key[1:], Text: fmt.Sprintf("%s was not what entry %d says that was written, when Belay changed it in entry %d", t.named(key), known.seq, then.seq)}
+	switch {
+	case !ok || known.hash == "":
+		p.Kind, p.Text = Inserted, fmt.Sprintf("%s was not in the chain when Belay changed it in entry %d", t.named(key), then.seq)
+	case then.hash == "":
+		p.Kind, p.Text = Removed, fmt.Sprintf("%s, which entry %d has, was removed before entry %d", t.named(key), known.seq, then.seq)
 	}
 	v.Add(p)
 }

@@ -44,6 +44,14 @@ func TestAudit(t *testing.T) {
 	auditBackend.Audit(t)
 }
 
+// A change is also found if Belay has written the row again since.
+//
+// SPEC O-03
+func TestAuditFindsRewrittenRows(t *testing.T) {
+	t.Parallel()
+	auditBackend.Rewrites(t)
+}
+
 // Every table and column is covered by the chain, or is known not to be.
 //
 // SPEC O-03

@@ -119,9 +119,17 @@ func (s *Store) settled(ctx context.Context, w *writing, holder string) (Recover
 	if _, err := w.tx.Exec(ctx, "SELECT 1 FROM sessions WHERE holder = $1 AND holder <> '' ORDER BY id FOR UPDATE", holder); err != nil {
 		return Recovery{}, err //nolint:wrapcheck // likewise
 	}
+	// A process that counts as dead can still end a run. Until the transaction ends, it cannot.
+	if _, err := w.tx.Exec(ctx, "SELECT 1 FROM runs WHERE holder = $1 AND state = 'started' ORDER BY seq FOR UPDATE", holder); err != nil {
+		return Recovery{}, err //nolint:wrapcheck // likewise
+	}
 	did, err := record.Settle(ctx, w.Queries, holder, s.now(), func(n int) ([]int64, error) { return w.number(ctx, n) })
-	w.touched.runs = append(w.touched.runs, did.Runs...)
-	return Recovery{Holders: did.Holders, Sessions: did.Sessions, Open: did.Open, Runs: did.Runs, turns: did.Turns}, err
+	for i := range did.Runs {
+		w.touched.lines.RunFound(&did.Runs[i])
+	}
+	ids := did.RunIDs()
+	w.touched.runs = append(w.touched.runs, ids...)
+	return Recovery{Holders: did.Holders, Sessions: did.Sessions, Open: did.Open, Runs: ids, turns: did.Turns}, err
 }
 
 // leave releases the sessions of this store, ends its runs and removes it from the list of

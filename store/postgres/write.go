@@ -145,14 +145,18 @@ func (s *Store) Commit(ctx context.Context, c *belay.Commit) error {
 	rows, err := record.NewCommit(c, s.id, s.now())
 	if err == nil {
 		err = s.submit(ctx, func(ctx context.Context, w *writing) error {
+			hash, granted := s.granted.Changed(rows)
+			if granted {
+				if err := w.touched.lines.GrantsFound(ctx, w.Queries, rows.Session()); err != nil {
+					return err
+				}
+				w.touched.lines.Grants(rows.Session(), hash)
+			}
 			if err := rows.Put(ctx, w.Queries); err != nil {
 				return err
 			}
 			w.wrote = true // Put has written, see numbered
 			w.touched.approvals = append(w.touched.approvals, rows.Approvals...)
-			if hash, changed := s.granted.Changed(rows); changed {
-				w.touched.lines.Grants(rows.Session(), hash)
-			}
 			if err := w.appendRuns(ctx, rows.Runs); err != nil {
 				return err
 			}
@@ -184,7 +188,7 @@ func (s *Store) Decide(ctx context.Context, d belay.Decision) (belay.Approval, e
 		if err != nil {
 			return err //nolint:wrapcheck // said below
 		}
-		if decided, err = record.Decide(ctx, w.Queries, d, s.now()); err == nil {
+		if decided, err = record.Decide(ctx, w.Queries, d, s.now(), w.touched.lines.ApprovalFound); err == nil {
 			w.touched.approvals = append(w.touched.approvals, d.Approval)
 			woken, err = record.Wake(ctx, w.Queries, decided.Session, s.now())
 		}

@@ -1,7 +1,10 @@
 package chain
 
 import (
+	"context"
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"strconv"
 
 	"github.com/belay-run/belay"
@@ -37,24 +40,45 @@ var started = hook.Started.String()
 
 // Run adds the hash of a row of runs.
 func (l *Lines) Run(r *table.Run) {
-	letter := "r"
+	key := runKey(r)
 	if r.State != started {
-		letter = "R" // see audit.Final
+		key = audit.Final(key)
 	}
-	l.add(letter, strconv.FormatInt(r.Seq, 10), "=", audit.RowHash(
+	l.add(key, "=", runHash(r))
+}
+
+// RunFound adds the hash of a row of runs, of which the transaction changes a part.
+func (l *Lines) RunFound(r *table.Run) { l.add(audit.Found(runKey(r)), "=", runHash(r)) }
+
+func runKey(r *table.Run) string { return "r" + strconv.FormatInt(r.Seq, 10) }
+
+func runHash(r *table.Run) string {
+	return audit.RowHash(
 		strconv.FormatInt(r.Seq, 10), r.ID, strconv.FormatInt(r.Changed, 10), r.Holder, r.Subscription, r.JobHandler, r.Version, r.Phase, r.Dispatch,
 		r.OriginKind, r.OriginName, r.OriginFile, strconv.FormatInt(r.OriginLine, 10), r.Session, r.Turn, strconv.FormatInt(r.Step, 10), r.Agent,
 		r.Execution, r.State, strconv.FormatBool(r.Shadow), r.Visibility, r.Job, strconv.FormatInt(r.Attempt, 10), r.IdempotencyKey,
 		strconv.FormatInt(r.Started, 10), strconv.FormatInt(r.Ended, 10), strconv.FormatInt(r.Latency, 10), r.ErrorClass, r.Severity,
-		r.Contributed, r.Audit, r.Diagnostics, strconv.FormatInt(r.More, 10), r.Hooks, r.Folded))
+		r.Contributed, r.Audit, r.Diagnostics, strconv.FormatInt(r.More, 10), r.Hooks, r.Folded)
 }
 
 // Approval adds the hashes of an approval and of its texts.
-func (l *Lines) Approval(a *table.Approval, w *table.ApprovalWord) {
-	key, letters := audit.Key(a.ID), [...]string{"a", "w"}
-	if a.Decision != "" {
+func (l *Lines) Approval(row *table.ApprovalRow) {
+	letters := [...]string{"a", "w"}
+	if row.Approval.Decision != "" {
 		letters = [...]string{"A", "W"} // see audit.Final
 	}
+	l.approval(letters, row)
+}
+
+// ApprovalFound adds the hashes of an approval and of its texts, of which the transaction changes
+// a part.
+func (l *Lines) ApprovalFound(row *table.ApprovalRow) {
+	l.approval([...]string{audit.Found("a"), audit.Found("w")}, row)
+}
+
+func (l *Lines) approval(letters [2]string, row *table.ApprovalRow) {
+	a, w := &row.Approval, &row.ApprovalWord
+	key := audit.Key(a.ID)
 	l.add(letters[0], key, "=", audit.RowHash(a.ID, a.Session, strconv.FormatInt(a.Response, 10), a.Turn, a.CallID, a.Tool, a.Hash, a.AskedBy,
 		strconv.FormatBool(a.Floor), strconv.FormatInt(a.Asked, 10), strconv.FormatInt(a.Expires, 10), a.Decision))
 	l.add(letters[1], key, "=", audit.RowHash(w.ID, w.Reason, w.Answer, w.Pattern))
@@ -62,6 +86,20 @@ func (l *Lines) Approval(a *table.Approval, w *table.ApprovalWord) {
 
 // Grants adds the hash of a session's grants.
 func (l *Lines) Grants(session, hash string) { l.add("g", audit.Key(session), "=", hash) }
+
+// GrantsFound adds the hash of the grants that a session has in the database. A commit changes
+// them next.
+func (l *Lines) GrantsFound(ctx context.Context, q *table.Queries, session string) error {
+	row, err := q.SessionRow(ctx, session)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil // the commit fails
+	case err != nil:
+		return err
+	}
+	l.add(audit.Found("g"), audit.Key(session), "=", storedGrants(row.State))
+	return nil
+}
 
 // Removed says that rows were removed.
 func (l *Lines) Removed(r *record.Removed) {
@@ -81,6 +119,17 @@ func (l *Lines) Removed(r *record.Removed) {
 // Head adds the hash of an entry of another lane.
 func (l *Lines) Head(e *audit.Entry) {
 	l.add("c", e.Lane, ":", strconv.FormatInt(e.Idx, 10), "=", e.Hash)
+}
+
+// storedGrants returns the hash of the grants in the state of a session.
+func storedGrants(text string) string {
+	var state struct {
+		Grants []belay.Grant `json:"grants"`
+	}
+	if err := record.Decode(text, &state); err != nil {
+		return "unreadable" // no grants have this hash, so Verify reports them
+	}
+	return GrantsHash(state.Grants)
 }
 
 // GrantsHash returns the hash of grants, or "" if there are none.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/audit"
 	"github.com/belay-run/belay/store/internal/record"
 	"github.com/belay-run/belay/store/internal/table"
@@ -139,13 +138,7 @@ func (d Database) Grants(ctx context.Context, each func(session, hash string) er
 		if err := rows.Scan(&id, &text); err != nil {
 			return err //nolint:wrapcheck // the caller adds context
 		}
-		var state struct {
-			Grants []belay.Grant `json:"grants"`
-		}
-		if err := record.Decode(text, &state); err != nil {
-			return each(id, "unreadable") // no grants have this hash, so Verify reports them
-		}
-		if hash := GrantsHash(state.Grants); hash != "" {
+		if hash := storedGrants(text); hash != "" {
 			return each(id, hash)
 		}
 		return nil

@@ -36,8 +36,8 @@ func ask(ctx context.Context, q *table.Queries, session string, rows approvalRow
 }
 
 // Decide stores the decision of a pending approval. If the decision is rejected, Decide
-// also returns the stored approval.
-func Decide(ctx context.Context, q *table.Queries, d belay.Decision, now time.Time) (decided belay.Approval, err error) {
+// also returns the stored approval. found gets the row before it changes.
+func Decide(ctx context.Context, q *table.Queries, d belay.Decision, now time.Time, found func(*table.ApprovalRow)) (decided belay.Approval, err error) {
 	row, err := q.Approval(ctx, d.Approval)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
@@ -55,6 +55,7 @@ func Decide(ctx context.Context, q *table.Queries, d belay.Decision, now time.Ti
 	if err != nil {
 		return decided, err
 	}
+	found(&row)
 	if err := q.Decide(ctx, table.DecideParams{ID: d.Approval, Decision: text}); err != nil {
 		return decided, err
 	}

@@ -16,8 +16,16 @@ type Settled struct {
 	Sessions, Open []string
 	// Turns counts the turns that the holder had claimed. They are due again.
 	Turns int
-	// Runs are the ids of runs that had started and are now interrupted.
-	Runs []string
+	// Runs are the runs that had started and are now interrupted, as they were before.
+	Runs []table.Run
+}
+
+// RunIDs returns the ids of the runs.
+func (s *Settled) RunIDs() (ids []string) {
+	for i := range s.Runs {
+		ids = append(ids, s.Runs[i].ID)
+	}
+	return ids
 }
 
 // Settle cleans up after a holder that is gone: it releases the holder's sessions, ends its
@@ -49,23 +57,30 @@ func Settle(ctx context.Context, q *table.Queries, holder string, now time.Time,
 	return did, err
 }
 
-// interrupt marks the started runs of a holder as interrupted, and returns their ids.
-func interrupt(ctx context.Context, q *table.Queries, holder string, now time.Time, number func(n int) ([]int64, error)) (ids []string, err error) {
-	runs, err := q.UnfinishedRuns(ctx, holder)
-	if err != nil || len(runs) == 0 {
+// interrupt marks the started runs of a holder as interrupted, and returns them as they were before.
+func interrupt(ctx context.Context, q *table.Queries, holder string, now time.Time, number func(n int) ([]int64, error)) (runs []table.Run, err error) {
+	ids, err := q.UnfinishedRuns(ctx, holder)
+	if err != nil || len(ids) == 0 {
 		return nil, err
+	}
+	for _, id := range ids {
+		run, err := q.RunByID(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, run)
 	}
 	places, err := number(len(runs))
 	if err != nil {
 		return nil, err
 	}
 	ended := Nanos(now)
-	for i, run := range runs {
+	for i := range runs {
+		run := &runs[i]
 		err := q.InterruptRun(ctx, table.InterruptRunParams{ID: run.ID, Changed: places[i], Ended: ended, Latency: max(ended-run.Started, 0)})
 		if err != nil {
 			return nil, err
 		}
-		ids = append(ids, run.ID)
 	}
-	return ids, nil
+	return runs, nil
 }

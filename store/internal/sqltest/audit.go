@@ -216,6 +216,76 @@ func (b *AuditBackend) Audit(t *testing.T) {
 	}
 }
 
+// Rewrites changes rows of which Belay later writes only a part, and lets Belay write them. Verify
+// must find each change afterwards, although the row and its last line match.
+func (b *AuditBackend) Rewrites(t *testing.T) {
+	decide := func(t *testing.T, s auditStore) auditStore {
+		t.Helper()
+		if _, err := s.Decide(t.Context(), belay.Decision{Approval: "a-wait", Hash: "sha256:2f", Allow: true, By: "ann", Time: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	grant := func(t *testing.T, s auditStore) auditStore {
+		t.Helper()
+		stored := Hold(t, s, "a")
+		state := stored.State
+		state.Grants = append(state.Grants, belay.Grant{Approval: "a-wait", Asker: "floor", Tool: "write", Pattern: "write(b)", By: "ann", Time: time.Now()})
+		Commit(t, s, &belay.Commit{Session: "a", Epoch: stored.Epoch, State: &state})
+		if err := s.Release(t.Context(), "a", stored.Epoch); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	interrupt := func(t *testing.T, s auditStore) auditStore {
+		t.Helper()
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return b.Reopen(t, s, nil).(auditStore)
+	}
+	end := func(t *testing.T, s auditStore) auditStore {
+		t.Helper()
+		AppendRuns(t, s, Run("open", hook.Completed))
+		return s
+	}
+	for what, c := range map[string]struct {
+		table, change string // table is empty if nothing of the change is left
+		write         func(*testing.T, auditStore) auditStore
+	}{
+		"a decision":                    {write: decide},
+		"another question is decided":   {"approval_words", "UPDATE approval_words SET reason = 'it reads' WHERE id = 'a-wait'", decide},
+		"another asker is decided":      {"approvals", "UPDATE approvals SET asked_by = 'floor' WHERE id = 'a-wait'", decide},
+		"a grant":                       {write: grant},
+		"a grant after a changed one":   {"sessions", `UPDATE sessions SET state = replace(state, '"shell(git *)"', '"shell(*)"') WHERE id = 'a'`, grant},
+		"a grant after removed ones":    {"sessions", "UPDATE sessions SET state = '' WHERE id = 'a'", grant},
+		"an interruption":               {write: interrupt},
+		"another record is interrupted": {"runs", "UPDATE runs SET subscription = 'other' WHERE id = 'open'", interrupt},
+		"the end of a changed record":   {"", "UPDATE runs SET subscription = 'other', more = 1, hooks = 'x', folded = 'x' WHERE id = 'open'", end},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			s := b.Open(t, nil).(auditStore)
+			b.fill(t, s)
+			AppendRuns(t, s, Run("open", hook.Started))
+			if raw := b.Raw(t, s); c.change != "" {
+				if _, err := raw.ExecContext(t.Context(), c.change); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s = c.write(t, s)
+			b.Raw(t, s) // says that the store was changed
+			v, err := s.VerifyAudit(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.table == "" && len(v.Problems) > 0 || c.table != "" && (len(v.Problems) != 1 || v.Problems[0].Table != c.table) {
+				t.Errorf("the problems are %+v, want one in %q, or none if that is empty", v.Problems, c.table)
+			}
+		})
+	}
+}
+
 // found makes a change in a transaction, and asserts that Verify finds it and names the table,
 // if table is not empty.
 func (b *AuditBackend) found(t *testing.T, raw *sql.DB, what, table string, change ...string) {

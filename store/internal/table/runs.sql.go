@@ -325,7 +325,8 @@ ON CONFLICT (id) DO UPDATE SET
     execution = excluded.execution, state = excluded.state, shadow = excluded.shadow, visibility = excluded.visibility,
     job = excluded.job, attempt = excluded.attempt, idempotency_key = excluded.idempotency_key,
     started = excluded.started, ended = excluded.ended, latency = excluded.latency, error_class = excluded.error_class,
-    severity = excluded.severity, contributed = excluded.contributed, audit = excluded.audit, diagnostics = excluded.diagnostics
+    severity = excluded.severity, contributed = excluded.contributed, audit = excluded.audit, diagnostics = excluded.diagnostics,
+    more = 0, hooks = '', folded = ''
 WHERE runs.state = 'started'
 `
 
@@ -671,27 +672,22 @@ func (q *Queries) RunsOfSession(ctx context.Context, session string) ([]Run, err
 }
 
 const unfinishedRuns = `-- name: UnfinishedRuns :many
-SELECT id, started FROM runs WHERE holder = ?1 AND state = 'started' ORDER BY seq
+SELECT id FROM runs WHERE holder = ?1 AND state = 'started' ORDER BY seq
 `
 
-type UnfinishedRunsRow struct {
-	ID      string
-	Started int64
-}
-
-func (q *Queries) UnfinishedRuns(ctx context.Context, holder string) ([]UnfinishedRunsRow, error) {
+func (q *Queries) UnfinishedRuns(ctx context.Context, holder string) ([]string, error) {
 	rows, err := q.query(ctx, q.unfinishedRunsStmt, unfinishedRuns, holder)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []UnfinishedRunsRow
+	var items []string
 	for rows.Next() {
-		var i UnfinishedRunsRow
-		if err := rows.Scan(&i.ID, &i.Started); err != nil {
+		var id string
+		if err := rows.Scan(&id); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, id)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err

@@ -20,7 +20,8 @@ ON CONFLICT (id) DO UPDATE SET
     execution = excluded.execution, state = excluded.state, shadow = excluded.shadow, visibility = excluded.visibility,
     job = excluded.job, attempt = excluded.attempt, idempotency_key = excluded.idempotency_key,
     started = excluded.started, ended = excluded.ended, latency = excluded.latency, error_class = excluded.error_class,
-    severity = excluded.severity, contributed = excluded.contributed, audit = excluded.audit, diagnostics = excluded.diagnostics
+    severity = excluded.severity, contributed = excluded.contributed, audit = excluded.audit, diagnostics = excluded.diagnostics,
+    more = 0, hooks = '', folded = ''
 WHERE runs.state = 'started';
 
 -- name: RunState :one
@@ -38,7 +39,7 @@ SELECT * FROM runs WHERE runs.changed > @after AND runs.changed <= @until AND ru
 SELECT * FROM runs WHERE session = @session ORDER BY started, seq;
 
 -- name: UnfinishedRuns :many
-SELECT id, started FROM runs WHERE holder = @holder AND state = 'started' ORDER BY seq;
+SELECT id FROM runs WHERE holder = @holder AND state = 'started' ORDER BY seq;
 
 -- name: InterruptRun :exec
 UPDATE runs SET changed = @changed, state = 'interrupted', ended = @ended, latency = @latency WHERE id = @id AND state = 'started';

@@ -159,7 +159,7 @@ func (a *Assembler) Assemble(ctx context.Context, w *Assembled, model belay.Mode
 			return mistake("%w", err)
 		}
 		extensions = append(extensions, own...)
-		hooks = append(hooks, limitHooks(d, w.Floor)...)
+		hooks = append(hooks, LimitHooks(d, w.Floor)...)
 	}
 	w.Agent, err = belay.New(model, &belay.Options{
 		Name:           name,

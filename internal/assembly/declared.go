@@ -191,7 +191,7 @@ func (b *declaredAgents) build(d *subagent.Declaration, store belay.Store, own .
 	if hasShell(b.settings.Tools) && hasShell(d.Tools) {
 		opts.Extensions = append(opts.Extensions, b.background.Shared())
 	}
-	opts.Hooks = limitHooks(d, b.floor)
+	opts.Hooks = LimitHooks(d, b.floor)
 	skills, err := skill.New(b.skills, &skill.Options{
 		Project: b.settings.Project, Mode: d.Mode, NoNames: true, EnforceAllowedTools: b.settings.Skills.EnforceAllowedTools || d.EnforceAllowedTools, Patterns: b.floor,
 		Budget: b.settings.Limits.ListingTokens,

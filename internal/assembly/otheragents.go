@@ -256,8 +256,8 @@ func agentUsesIn(s *config.Loaded, own bool) []OtherFile {
 	return uses
 }
 
-// limitHooks returns the hook that keeps the limits of an agent, or none.
-func limitHooks(d *subagent.Declaration, floor *Floor) []hook.Subscription {
+// LimitHooks returns the hook that keeps the limits of an agent, or none.
+func LimitHooks(d *subagent.Declaration, floor *Floor) []hook.Subscription {
 	if len(d.Limits) == 0 {
 		return nil
 	}

@@ -146,7 +146,7 @@ func (v *Hooks) policyOf(agent string, common *backtest.Policy, floor *assembly.
 			own.Hooks = append(own.Hooks, h.Sub)
 		}
 	}
-	authorizer := floor.InMode(d.Mode)
-	own.Floor = authorizer
+	own.Hooks = append(own.Hooks, assembly.LimitHooks(d, floor)...)
+	own.Floor = floor.InMode(d.Mode)
 	return &own
 }

@@ -37,9 +37,11 @@ func (a *app) uninstallCommand() *cobra.Command {
 		Use:   "uninstall",
 		Short: "List or remove everything that Belay put on this machine",
 		Long: `Lists what Belay put on this machine, asks, and removes it: the stores of this project with their conversations, memories,
-trust, tokens, sockets, its entries in the configuration of other agents, and the program that the install script copied. If something cannot be removed, the program stays.
+trust, tokens, sockets, its entries in the configuration of other agents, and the program that the install script copied. If
+something cannot be removed, the program stays.
 
-Belay does not know in which projects you used it. --below searches a directory for more of them.
+Belay does not know in which projects you used it. --below searches a directory for more of them: directories with .belay or
+belay.yaml. A store that you named with --store or BELAY_STORE is listed if you name it again.
 
 What you wrote yourself stays: settings, hooks, skills and agents. Listed, and not removed, are a database, a file that Belay did not
 write although the settings name it as the store, and directories beside a store that is not in a directory .belay. Stop all
@@ -111,7 +113,11 @@ func (a *app) remnants(settings *config.Loaded, below string) (all []remnant, op
 	var l left
 	projects := []string{settings.Project}
 	if below != "" {
-		more, err := projectsBelow(a.at(below))
+		dir, err := filepath.Abs(a.at(below)) // the names of caches depend on the whole path
+		if err != nil {
+			return nil, nil, fmt.Errorf("--below: %w", err)
+		}
+		more, err := projectsBelow(dir)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -124,6 +130,9 @@ func (a *app) remnants(settings *config.Loaded, below string) (all []remnant, op
 	}
 	for _, home := range append(homes(projects), settings.Home()) {
 		l.home(home)
+	}
+	for _, project := range projects[1:] {
+		l.named(project, a.userDir, a.environ)
 	}
 	if settings.Memory.File != "" {
 		l.store("memory", settings.Memory.File)
@@ -158,23 +167,49 @@ func homes(projects []string) []string {
 	return all
 }
 
-// projectsBelow returns the directories below dir that contain a directory .belay. Directories that cannot be read are skipped.
+// projectsBelow returns the directories below dir that contain a directory .belay, or settings. Directories that cannot be read are
+// skipped.
 func projectsBelow(dir string) ([]string, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return nil, usage("--below: %s is no directory", dir)
 	}
 	var found []string
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	// With the separator, a link to a directory is searched too.
+	err := filepath.WalkDir(dir+string(filepath.Separator), func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return nil //nolint:nilerr // what the user cannot read, Belay of the user did not write
 		case entry.IsDir() && entry.Name() == ".belay":
 			found = append(found, filepath.Dir(path))
 			return fs.SkipDir
+		case entry.Type().IsRegular() && entry.Name() == config.Name:
+			found = append(found, filepath.Dir(path))
 		}
 		return nil
 	})
-	return found, err
+	slices.Sort(found)
+	return slices.Compact(found), err
+}
+
+// named adds the store that the settings of another project name, and what is beside it. It only reads the settings. BELAY_STORE is
+// about the project of the command, and not about this one.
+func (l *left) named(project, userDir string, environ []string) {
+	file := filepath.Join(project, config.Name)
+	if !exists(file) {
+		return
+	}
+	if environ == nil {
+		environ = os.Environ()
+	}
+	environ = slices.DeleteFunc(slices.Clone(environ), func(v string) bool { return strings.HasPrefix(v, "BELAY_STORE=") })
+	s, err := config.Load(&config.Options{Dir: project, UserDir: userDir, Environ: environ})
+	switch {
+	case err != nil:
+		l.keep("store", file, "these settings have mistakes, so Belay cannot find the store that they name: look for it yourself")
+	case !config.IsDSN(s.Store):
+		l.store("store", s.Store)
+		l.home(s.Home())
+	}
 }
 
 // setups adds the configurations of other agents, of projects and of the user, that run "belay hook".
@@ -222,6 +257,9 @@ func removeSetup(setup guard.Setup, file string) error {
 	if err != nil {
 		return err
 	}
+	if before == nil {
+		return nil
+	}
 	after, err := setup.Uninstall(before)
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
@@ -262,7 +300,7 @@ func program(self string) []remnant {
 		filepath.Join(share, "fish", "vendor_completions.d", "belay.fish"), self,
 	} {
 		if _, err := os.Lstat(file); err == nil {
-			all = append(all, remnant{Kind: "program", Path: file, remove: func() error { return os.Remove(file) }})
+			all = append(all, remnant{Kind: "program", Path: file, remove: func() error { return removeFile(file) }})
 		}
 	}
 	return all

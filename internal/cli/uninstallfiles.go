@@ -34,8 +34,16 @@ func (l *left) add(r remnant) {
 // file adds a file, if it is there and is no link.
 func (l *left) file(kind, path string) {
 	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
-		l.add(remnant{Kind: kind, Path: path, remove: func() error { return os.Remove(path) }})
+		l.add(remnant{Kind: kind, Path: path, remove: func() error { return removeFile(path) }})
 	}
+}
+
+// removeFile removes a file. It may be gone: a link can give one file two names in the list.
+func removeFile(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // dir adds a directory whose name Belay chose, with all that is in it.
@@ -46,9 +54,12 @@ func (l *left) dir(kind, path string) {
 }
 
 // removeDir removes a directory with all that is in it. Go keeps packages in directories that nobody may change: they are made
-// changeable first. Links in the directory do not lead out of it.
+// changeable first. Links in the directory do not lead out of it. It may be gone, as a file may.
 func removeDir(dir string) error {
 	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -111,14 +111,15 @@ func placeOf(turn string, step int) string { return fmt.Sprintf("step %d of turn
 
 // recordCalls makes tests from tool calls. A call that this hook denied must be denied, one that
 // it asked about must be asked about, and another call that ran must pass. Of a call that
-// something else denied or asked about, it is not known what this hook would have answered.
+// something else denied or asked about, or that may have reached no hook, it is not known what
+// this hook would have answered.
 func recordCalls(past *past, hook string, add func(recordedTest), leave func()) {
 	eachCall(past.messages, func(c *recorded.Call) {
 		by, why, denied := c.Denied()
 		args, ok := objectOf(c.Input)
 		asked, approval := past.approvals[[2]string{c.Turn, c.ID}]
 		switch {
-		case !ok, approval && asked.By != hook, !approval && (c.Result == nil || denied && by != hook):
+		case !ok, approval && asked.By != hook, !approval && (c.Result == nil || denied && by != hook || !isGated(c.Result.Class)):
 			leave()
 			return
 		}
@@ -133,6 +134,17 @@ func recordCalls(past *past, hook string, add func(recordedTest), leave func()) 
 	})
 }
 
+// isGated reports whether a call with a result of this class has surely passed the hooks of
+// tool.pre, or was denied there. An aborted call may have ended before.
+func isGated(class belay.ResultClass) bool {
+	switch class {
+	case belay.ClassInvalid, belay.ClassNotFound, belay.ClassScope, belay.ClassAborted:
+		return false
+	default:
+		return true
+	}
+}
+
 // recordResults makes tests from the results of calls that ran. The results are as the hooks of
 // the session left them.
 func recordResults(past *past, _ string, add func(recordedTest), leave func()) {
@@ -142,10 +154,8 @@ func recordResults(past *past, _ string, add func(recordedTest), leave func()) {
 			leave()
 			return
 		}
-		switch c.Result.Class {
-		case belay.ClassDenied, belay.ClassInvalid, belay.ClassNotFound, belay.ClassScope, belay.ClassAborted:
+		if c.Result.Class == belay.ClassDenied || !isGated(c.Result.Class) {
 			return // it never reached this phase
-		default:
 		}
 		input := map[string]any{"id": c.ID, "tool": c.Tool, "input": args, "text": c.Result.Text}
 		if c.Result.IsError {

@@ -70,6 +70,9 @@ func (s *session) release(ctx context.Context) error {
 func (s *session) replay(ctx context.Context) error {
 	copied := recorded.Copied(s.info.State.ForkedFrom)
 	for m, err := range s.records.Read(ctx, s.info.ID, 0) {
+		if errors.Is(err, belay.ErrNotFound) {
+			break // the session was deleted after it was listed
+		}
 		if err != nil {
 			return fmt.Errorf("read the messages: %w", err)
 		}

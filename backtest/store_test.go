@@ -1,6 +1,8 @@
 package backtest_test
 
 import (
+	"context"
+	"iter"
 	"path/filepath"
 	"testing"
 
@@ -63,5 +65,43 @@ func TestEveryStoreGivesTheSameReport(t *testing.T) {
 		if one.Sessions != 1 || one.Calls != 1 {
 			t.Errorf("%s: with one session, %d sessions and %d calls are replayed", name, one.Sessions, one.Calls)
 		}
+	}
+}
+
+// deleting deletes a session after it has listed it.
+type deleting struct {
+	*memstore.Store
+
+	session string
+}
+
+func (d deleting) Sessions(ctx context.Context, filter belay.SessionFilter) iter.Seq2[belay.SessionInfo, error] {
+	return func(yield func(belay.SessionInfo, error) bool) {
+		for s, err := range d.Store.Sessions(ctx, filter) {
+			if err == nil && s.ID == d.session {
+				err = d.Forget(s.ID)
+			}
+			if !yield(s, err) {
+				return
+			}
+		}
+	}
+}
+
+// A session that somebody deletes meanwhile is no error.
+//
+// SPEC O-02
+func TestSessionsDeletedMeanwhile(t *testing.T) {
+	t.Parallel()
+	store := memstore.New(nil)
+	for _, session := range []string{"goes", "stays"} {
+		record(t, store, session, belay.Options{}, []scripted.Call{{Tool: "note", Input: `{}`}})
+	}
+	report, err := backtest.Run(t.Context(), deleting{store, "goes"}, &backtest.Policy{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Prompts != 1 || report.Calls != 1 {
+		t.Errorf("%d messages and %d calls; want 1 of each", report.Prompts, report.Calls)
 	}
 }

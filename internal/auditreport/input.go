@@ -2,6 +2,7 @@ package auditreport
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -93,6 +94,9 @@ func (in *input) calls(ctx context.Context, each func(*recorded.Call)) error {
 	for i := range sessions {
 		id, from := sessions[i].ID, recorded.Copied(sessions[i].State.ForkedFrom)
 		for c, err := range recorded.Calls(id, in.source.Read(ctx, id, from)) {
+			if errors.Is(err, belay.ErrNotFound) {
+				break // the session was deleted after it was listed
+			}
 			if err != nil {
 				return err
 			}

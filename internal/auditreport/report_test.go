@@ -209,3 +209,48 @@ func TestForksCountOnce(t *testing.T) {
 		t.Errorf("touched (-want +got):\n%s", diff)
 	}
 }
+
+// deleting deletes a session after it has listed it.
+type deleting struct {
+	source
+
+	session string
+}
+
+func (d deleting) Sessions(ctx context.Context, filter belay.SessionFilter) iter.Seq2[belay.SessionInfo, error] {
+	return func(yield func(belay.SessionInfo, error) bool) {
+		for s, err := range d.source.Sessions(ctx, filter) {
+			if err == nil && s.ID == d.session {
+				err = d.Forget(s.ID)
+			}
+			if !yield(s, err) {
+				return
+			}
+		}
+	}
+}
+
+// A session that somebody deletes meanwhile is no error.
+//
+// SPEC O-03
+func TestSessionsDeletedMeanwhile(t *testing.T) {
+	t.Parallel()
+	from := deleting{record(t, nil, scripted.Call{Tool: "write", Input: `{"path":"a.txt"}`}), "s"}
+	agent, err := belay.New(scripted.New([]scripted.Step{{Calls: []scripted.Call{{Tool: "other", Input: `{}`}}}, {Text: "done"}}, nil), &belay.Options{Store: from.Store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := agent.Session("stays").Turn(t.Context(), "a task"); err != nil {
+		t.Fatal(err)
+	}
+	if err := agent.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	report, err := auditreport.Find("tools").Ask(t.Context(), from, auditreport.Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Rows) != 1 || auditreport.Plain(report.Rows[0][0]) != "other" {
+		t.Errorf("the rows are %v, want those of the session that stays", report.Rows)
+	}
+}

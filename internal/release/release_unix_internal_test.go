@@ -16,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -344,63 +343,6 @@ func testDebian(t *testing.T, r *release, p program) {
 	}
 	if !strings.HasPrefix(run(filepath.Join(dir, "usr", "bin", "belay"), "version"), "belay v1.2.3-rc.1 0123456789ab ") {
 		t.Error("the program in the package says another version")
-	}
-}
-
-// The image is built by a real builder, which is not root where the test is not, and fetches nothing. The program runs in it as
-// the only thing in its root.
-func testContainer(t *testing.T, r *release, files map[string][]byte) {
-	base := t.TempDir()
-	unpack(t, files["base.tar.gz"], base)
-	if info, err := os.Stat(filepath.Join(base, "tmp")); err != nil || info.Mode() != fs.ModeDir|fs.ModeSticky|0o777 {
-		t.Errorf("/tmp is %v, %v", info, err)
-	}
-	storage := t.TempDir()
-	builder := func(ctx context.Context, args ...string) ([]byte, error) {
-		cmd := exec.CommandContext(ctx, "buildah", append([]string{"--root", filepath.Join(storage, "root"), "--runroot", filepath.Join(storage, "run"), "--storage-driver", "vfs"}, args...)...)
-		cmd.Dir = r.out
-		out, err := cmd.CombinedOutput()
-		return out, missing("buildah", "buildah", err)
-	}
-	t.Cleanup(func() { // files of other users in the storage, which the test could not remove
-		for _, what := range []string{"rm", "rmi"} {
-			if out, err := builder(context.Background(), what, "--all"); err != nil {
-				t.Errorf("buildah %s: %v\n%s", what, err, out)
-			}
-		}
-	})
-	do := func(args ...string) string {
-		t.Helper()
-		out, err := builder(t.Context(), args...)
-		if err != nil {
-			t.Fatalf("buildah %q: %v\n%s", args, err, out)
-		}
-		return string(out)
-	}
-	do("build", "--isolation", "chroot", "--pull-never", "--build-arg", "ARCH="+r.platforms[0].arch, "--tag", "belay", ".")
-	do("from", "--pull-never", "--name", "try", "belay")
-	if out := do("run", "--isolation", "chroot", "try", "--", "belay", "version"); !strings.HasPrefix(out, "belay v1.2.3-rc.1 ") {
-		t.Errorf("the program alone in its root says %q", out)
-	}
-	var image struct {
-		OCI struct {
-			Config struct {
-				User       string   `json:"User"`       //nolint:tagliatelle // the standard's name
-				WorkingDir string   `json:"WorkingDir"` //nolint:tagliatelle // likewise
-				Entrypoint []string `json:"Entrypoint"` //nolint:tagliatelle // likewise
-				Cmd        []string `json:"Cmd"`        //nolint:tagliatelle // likewise
-			} `json:"config"`
-		} `json:"OCIv1"` //nolint:tagliatelle // likewise
-	}
-	if err := json.Unmarshal([]byte(do("inspect", "--type", "image", "belay")), &image); err != nil {
-		t.Fatal(err)
-	}
-	c := image.OCI.Config
-	if c.User != "65532:65532" || c.WorkingDir != "/work" || !slices.Equal(slices.Concat(c.Entrypoint, c.Cmd), []string{"belay", "version"}) {
-		t.Errorf("the image is %+v", c)
-	}
-	if first := strings.Index("\n"+string(files["Containerfile"]), "\nFROM scratch\n"); first < 0 {
-		t.Error("the image is not from scratch")
 	}
 }
 

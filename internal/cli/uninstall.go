@@ -44,8 +44,9 @@ Belay does not know in which projects you used it. --below searches a directory 
 belay.yaml. A store that you named with --store or BELAY_STORE is listed if you name it again.
 
 What you wrote yourself stays: settings, hooks, skills and agents. Listed, and not removed, are a database, a file that Belay did not
-write although the settings name it as the store, and directories beside a store that is not in a directory .belay. Stop all
-belay programs first: while one has a store open, nothing is removed.`,
+write although the settings name it as the store, and directories beside a store that is not in a directory .belay.
+
+Stop all belay programs first. Belay notices only those that have one of the listed store files open, and then removes nothing.`,
 		Example: `  belay uninstall --dry-run
   belay uninstall --dry-run --below ~
   belay uninstall`,

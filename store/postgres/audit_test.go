@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay/audit"
+	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/store/internal/chain"
 	"github.com/belay-run/belay/store/internal/sqltest"
 	"github.com/belay-run/belay/store/postgres"
@@ -74,4 +75,53 @@ func TestAuditAnchors(t *testing.T) {
 func TestAuditExport(t *testing.T) {
 	t.Parallel()
 	auditBackend.Exports(t)
+}
+
+// A checkpoint has the entry of a transaction that began before other checkpoints and ended after
+// them.
+//
+// SPEC O-03
+func TestCheckpointsMissNoTransaction(t *testing.T) {
+	t.Parallel()
+	s := open(t, nil)
+	raw := auditBackend.Raw(t, s)
+	ctx := t.Context()
+	tx, err := raw.BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }() // does nothing after Commit
+	late := audit.Entry{Lane: "late.1", Idx: 1, Time: 1}
+	if err := tx.QueryRowContext(ctx, "SELECT nextval('belay_chain')").Scan(&late.Seq); err != nil {
+		t.Fatal(err)
+	}
+	late.Hash = audit.HashOf("", &late)
+	if _, err := tx.ExecContext(ctx, "INSERT INTO audit_chain (seq, lane, idx, time, body, hash) VALUES ($1, $2, $3, $4, $5, $6)", late.Seq, late.Lane, late.Idx, late.Time, late.Body, late.Hash); err != nil {
+		t.Fatal(err)
+	}
+	anchor := func() audit.Anchor {
+		anchor, err := s.AnchorAudit(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return anchor
+	}
+	for _, id := range []string{"first", "second", "third"} {
+		sqltest.AppendRuns(t, s, sqltest.Run(id, hook.Completed))
+		anchor()
+	}
+	before := anchor()
+	if again := anchor(); again != before {
+		t.Errorf("with nothing new, the anchors are %s and %s", before, again)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	var body string
+	if err := raw.QueryRowContext(ctx, "SELECT body FROM audit_chain WHERE seq = $1", anchor().Seq).Scan(&body); err != nil {
+		t.Fatal(err)
+	}
+	if want := "clate.1:1=" + late.Hash; body != want {
+		t.Errorf("the last checkpoint has %q, want %q", body, want)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -45,11 +46,10 @@ func extend(ctx context.Context, db table.DBTX, idx int64, now time.Time, body s
 var errNothingNew = errors.New("nothing new")
 
 // checkpoint adds an entry to the main chain that has the last entries of all lanes that were
-// extended lately. It returns nil if there is nothing new.
+// extended since the last checkpoints. It returns nil if there is nothing new.
 //
 // A transaction may get the number of its entry before a checkpoint and end after it. So a
-// checkpoint also looks at the entries since the checkpoint before the last one. No
-// transaction lasts from one to the other.
+// checkpoint also looks at the entries since a checkpoint that is older than any transaction.
 func (s *Store) checkpoint(ctx context.Context) (*audit.Entry, error) {
 	var entry audit.Entry
 	err := s.submit(ctx, func(ctx context.Context, w *writing) error {
@@ -57,16 +57,15 @@ func (s *Store) checkpoint(ctx context.Context) (*audit.Entry, error) {
 		if err != nil {
 			return err
 		}
-		rows, err := w.tx.Query(ctx, `SELECT DISTINCT ON (lane) seq, lane, idx, time, '', hash FROM audit_chain
-			WHERE lane <> '' AND seq > coalesce((SELECT min(seq) FROM (SELECT seq FROM audit_chain WHERE lane = '' ORDER BY idx DESC LIMIT 2) AS before), 0)
-			ORDER BY lane, idx DESC`)
+		rows, err := w.tx.Query(ctx, lately, record.Nanos(s.now().Add(-s.opts.Timeout-clocksDiffer)))
 		if err != nil {
-			return err //nolint:wrapcheck // the caller adds context
+			return err //nolint:wrapcheck // said below
 		}
-		heads, err := pgx.CollectRows(rows, pgx.RowToStructByPos[audit.Entry])
+		found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[audit.Entry])
 		if err != nil {
 			return err //nolint:wrapcheck // likewise
 		}
+		heads := unclaimed(found)
 		if len(heads) == 0 {
 			return errNothingNew
 		}
@@ -81,6 +80,36 @@ func (s *Store) checkpoint(ctx context.Context) (*audit.Entry, error) {
 		return nil, nil //nolint:nilnil // see above
 	}
 	return &entry, err
+}
+
+// clocksDiffer is how much the clocks and the timeouts of the machines may differ.
+const clocksDiffer = time.Minute
+
+// lately reads the last entries of the lanes, and all checkpoints, since a checkpoint that is
+// older than the parameter.
+const lately = `WITH since AS (SELECT coalesce((SELECT seq FROM audit_chain WHERE lane = '' AND time < $1::bigint ORDER BY idx DESC LIMIT 1), 0) AS after),
+heads AS (SELECT DISTINCT ON (lane) seq, lane, idx, time, '' AS body, hash FROM audit_chain WHERE lane <> '' AND seq > (SELECT after FROM since) ORDER BY lane, idx DESC)
+SELECT seq, lane, idx, time, body, hash FROM heads
+UNION ALL SELECT seq, lane, idx, time, body, hash FROM audit_chain WHERE lane = '' AND seq > (SELECT after FROM since)
+ORDER BY lane, idx`
+
+// unclaimed returns the last entries of lanes that no checkpoint has.
+func unclaimed(found []audit.Entry) (heads []audit.Entry) {
+	claimed := make(map[string]bool)
+	for i := range found {
+		if found[i].Lane == "" {
+			for line := range strings.FieldsSeq(found[i].Body) {
+				claimed[line] = true
+			}
+		}
+	}
+	for i := range found {
+		var line chain.Lines
+		if line.Head(&found[i]); found[i].Lane != "" && !claimed[line.Body()] {
+			heads = append(heads, found[i])
+		}
+	}
+	return heads
 }
 
 // checkpointApart adds a checkpoint if this store has written since its last one, and no other

@@ -37,7 +37,7 @@ func TestUninstallRemovesPackages(t *testing.T) {
 		if err := os.Chmod(locked, 0o555); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = os.Chmod(locked, 0o700) }) //nolint:gosec // the test removes it
+		t.Cleanup(func() { _ = os.Chmod(locked, 0o700) })
 	}
 	cmd := command(t, dir, "uninstall", "--yes")
 	cmd.Env = append(cmd.Env, "TMPDIR="+temp)
@@ -86,15 +86,15 @@ func TestUninstallKeepsTheProgram(t *testing.T) {
 		cmd.Path = program
 		return confined(t, cmd)
 	}
-	if err := os.Chmod(locked, 0o500); err != nil { //nolint:gosec // a directory
+	if err := os.Chmod(locked, 0o500); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.Chmod(locked, 0o700) }) //nolint:gosec // likewise
+	t.Cleanup(func() { _ = os.Chmod(locked, 0o700) })
 	told, code := uninstall()
 	if code != 1 || !strings.Contains(told, "the program stays") || strings.Contains(told, "removed "+filepath.Dir(page)) {
 		t.Errorf("it ended with %d:\n%s", code, told)
 	}
-	if err := os.Chmod(locked, 0o700); err != nil { //nolint:gosec // likewise
+	if err := os.Chmod(locked, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if told, code := uninstall(); code != 0 || !strings.Contains(told, "removed "+program) {
@@ -115,7 +115,7 @@ func TestUninstallPassesTheUnreadable(t *testing.T) {
 	if err := os.Mkdir(locked, 0); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.Chmod(locked, 0o700) }) //nolint:gosec // the test removes it
+	t.Cleanup(func() { _ = os.Chmod(locked, 0o700) })
 	told, code := confinedBelay(t, dir, "uninstall", "--dry-run")
 	if code != 0 || !strings.Contains(told, filepath.Join(dir, ".belay", "belay.db")) {
 		t.Errorf("it ended with %d:\n%s", code, told)

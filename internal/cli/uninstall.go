@@ -152,11 +152,10 @@ func (a *app) remnants(settings *config.Loaded, below string) (all []remnant, op
 	if err := l.setups(projects); err != nil {
 		return nil, nil, err
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return l.all, l.open, nil //nolint:nilerr // then nobody knows which program this is
+	if self, err := os.Executable(); err == nil {
+		l.all = append(l.all, program(self)...)
 	}
-	return append(l.all, program(self)...), l.open, nil
+	return l.all, l.open, nil
 }
 
 // homes returns the directories .belay of projects.
@@ -235,11 +234,10 @@ func (l *left) setups(projects []string) error {
 // setup adds the configuration of another agent, if it runs "belay hook". One that cannot be read is for a person to look at.
 func (l *left) setup(setup guard.Setup, file string) {
 	text, err := readSetup(file)
-	var unread *fs.PathError
-	switch {
-	case errors.Is(err, syscall.ENOTDIR):
+	if errors.Is(err, syscall.ENOTDIR) {
 		return // something else has the name of the agent's directory
-	case errors.As(err, &unread):
+	}
+	if unread, ok := errors.AsType[*fs.PathError](err); ok {
 		l.keep("hook", file, "Belay cannot read this ("+unread.Err.Error()+"): look whether it runs \"belay hook\"")
 		return
 	}

@@ -64,11 +64,10 @@ func removeDir(dir string) error {
 		return err
 	}
 	_ = fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error { // what fails here, RemoveAll reports
-		if err != nil || !entry.IsDir() {
-			return nil //nolint:nilerr // see above
-		}
-		if info, err := entry.Info(); err == nil && info.Mode().Perm()&0o700 != 0o700 {
-			_ = root.Chmod(name, 0o700)
+		if err == nil && entry.IsDir() {
+			if info, err := entry.Info(); err == nil && info.Mode().Perm()&0o700 != 0o700 {
+				_ = root.Chmod(name, 0o700)
+			}
 		}
 		return nil
 	})

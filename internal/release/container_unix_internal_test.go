@@ -119,7 +119,7 @@ func TestContainerPlatforms(t *testing.T) {
 		arch  string
 		flags []string
 	}{{runtime.GOARCH, nil}, {"amd64", []string{"--platform", "linux/amd64"}}, {"arm64", []string{"--platform", "linux/arm64"}}} {
-		do(append(append([]string{"build", "--isolation", "chroot", "--pull-never", "--tag", "belay"}, test.flags...), ".")...)
+		do(slices.Concat([]string{"build", "--isolation", "chroot", "--pull-never", "--tag", "belay"}, test.flags, []string{"."})...)
 		want := test.arch + " [PATH=/opt/" + r.archiveName(platform{"linux", test.arch}) + " HOME=/work]"
 		if got := strings.TrimSpace(do("inspect", "--type", "image", "--format", "{{.OCIv1.Architecture}} {{.OCIv1.Config.Env}}", "belay")); got != want {
 			t.Errorf("with %q the image is %q, want %q", test.flags, got, want)

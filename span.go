@@ -74,7 +74,8 @@ type Span struct {
 	// [Event].
 	Run, Parent string
 	Depth       int
-	// Name is the name of the agent, the model or the tool.
+	// Name is the name of the agent, the model or the tool. It is empty for a call of a tool
+	// that the agent does not have: the model made the name up.
 	Name string
 	// Attempt counts the requests of a step to a model, from 1. It is 0 for a request of a
 	// tool or of a compaction.

@@ -196,9 +196,22 @@ func (t *turn) followCall(parent context.Context, c *call) (context.Context, *Sp
 func (t *turn) reportResult(c *call) {
 	if t.spans.followers != nil && !c.followed {
 		c.followed = true
-		now := time.Now()
-		t.reportSpan(newSpan(Span{Kind: SpanTool, Name: c.Tool, Call: &c.Invocation, Result: c.result, Began: now, Ended: now}))
+		now, name := time.Now(), c.Tool
+		if !t.knows(c) {
+			name = ""
+		}
+		t.reportSpan(newSpan(Span{Kind: SpanTool, Name: name, Call: &c.Invocation, Result: c.result, Began: now, Ended: now}))
 	}
+}
+
+// knows reports whether the agent has the tool of a call. A call that ended before it was checked,
+// as after a refusal of the model, may have a name that the model made up.
+func (t *turn) knows(c *call) bool {
+	tools := t.request.tools
+	if tools == nil { // this process has not asked the model
+		tools = t.agent.tools.Load()
+	}
+	return c.tool != nil || tools.byName[c.Tool] != nil
 }
 
 // reportRuns reports the hook runs of a commit.

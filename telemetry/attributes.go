@@ -171,8 +171,8 @@ func splitModel(name string) (provider, model string) {
 func (t *Telemetry) toolAttributes(p *place, s *belay.Span) *attributes {
 	a := attributesOf(p)
 	a.add(operation.String("execute_tool"), semconv.GenAIToolCallID(s.Call.ID), semconv.GenAIToolType("function"))
-	if !t.isMadeUp(s) {
-		a.add(semconv.GenAIToolName(s.Name))
+	if tool := t.toolName(s); tool != "" {
+		a.add(semconv.GenAIToolName(tool))
 	}
 	if s.Result != nil && s.Result.Class != "" {
 		a.add(resultClass.String(string(s.Result.Class)))

@@ -147,3 +147,60 @@ func TestContent(t *testing.T) {
 		}
 	}
 }
+
+// A name that the model made up is content, also if the turn ends before the call is checked.
+//
+// SPEC O-01
+func TestNoMadeUpNamesOfUncheckedCalls(t *testing.T) {
+	t.Parallel()
+	for _, content := range []bool{false, true} {
+		exporter, reader := tracetest.NewInMemoryExporter(), sdkmetric.NewManualReader()
+		traced, err := telemetry.New(&telemetry.Options{
+			TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter), sdktrace.WithIDGenerator(telemetry.IDs{})),
+			MeterProvider:  sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)),
+			Content:        content, Quick: true,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		known := belay.NewRawTool(belay.ToolDeclaration{Name: "real", Description: "Is real."}, func(context.Context, *belay.Invocation) (belay.Result, error) {
+			return belay.Result{}, errors.New("it must not run")
+		}, nil)
+		model := scripted.New([]scripted.Step{{Calls: []scripted.Call{{Tool: planted, Input: `{}`}, {Tool: "real", Input: `{}`}}, Stop: belay.StopRefusal}, {Text: "done"}}, nil)
+		agent, err := belay.New(model, &belay.Options{Tools: []belay.Tool{known}, Extensions: []belay.Extension{traced}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := agent.Session("s").Turn(t.Context(), "a task"); err != nil {
+			t.Fatal(err)
+		}
+		if err := agent.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		var metrics metricdata.ResourceMetrics
+		if err := reader.Collect(t.Context(), &metrics); err != nil {
+			t.Fatal(err)
+		}
+		data, err := json.Marshal(metrics.ScopeMetrics)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(data), planted) {
+			t.Errorf("the metrics have the name: %s", data)
+		}
+		names := make(map[string]int)
+		for _, s := range exporter.GetSpans() {
+			names[s.Name]++
+			if text := fmt.Sprint(s.Name, s.Attributes); !content && strings.Contains(text, planted) {
+				t.Errorf("a span has the name: %s", text)
+			}
+		}
+		want := "execute_tool"
+		if content {
+			want += " " + planted
+		}
+		if names[want] != 1 || names["execute_tool real"] != 1 {
+			t.Errorf("content %v: the spans are %v; want one %q and one of the tool", content, names, want)
+		}
+	}
+}

@@ -111,13 +111,10 @@ func (i *instruments) record(ctx context.Context, s *belay.Span) {
 	case belay.SpanModel:
 		i.recordModel(ctx, s, seconds)
 	case belay.SpanTool:
-		name, class := s.Name, resultFault(s.Result)
-		if class == string(belay.ClassNotFound) {
-			name = "" // the model made it up
-		}
-		i.toolDuration.Record(ctx, seconds, i.attrs(series{kind: s.Kind, a: name, b: class}, semconv.GenAIToolNameKey, errorType))
+		class := resultFault(s.Result)
+		i.toolDuration.Record(ctx, seconds, i.attrs(series{kind: s.Kind, a: s.Name, b: class}, semconv.GenAIToolNameKey, errorType))
 		if class == string(belay.ClassDenied) {
-			i.denials.Add(ctx, 1, i.attrs(series{kind: s.Kind, a: name}, semconv.GenAIToolNameKey))
+			i.denials.Add(ctx, 1, i.attrs(series{kind: s.Kind, a: s.Name}, semconv.GenAIToolNameKey))
 		}
 	case belay.SpanApproval:
 		i.approvalWait.Record(ctx, seconds, i.attrs(series{kind: s.Kind, a: s.Name, b: allowed(s.Approval.Decided.Allow)}, semconv.GenAIToolNameKey, decision))

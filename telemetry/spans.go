@@ -98,8 +98,8 @@ func (t *Telemetry) inside(ctx context.Context, above *place, s *belay.Span) con
 		p := &place{Context: ctx, wants: true, session: above.session, turn: above.turn, step: above.step}
 		p.id = tracecontext.IDOf(s.Scope.Session, s.Scope.Turn, "call", s.Call.ID)
 		name := "execute_tool"
-		if !t.isMadeUp(s) {
-			name = t.names.of("execute_tool ", s.Name)
+		if tool := t.toolName(s); tool != "" {
+			name = t.names.of("execute_tool ", tool)
 		}
 		t.start(p, name, since(s)...)
 		p.wants = false
@@ -112,9 +112,12 @@ func (t *Telemetry) inside(ctx context.Context, above *place, s *belay.Span) con
 	}
 }
 
-// isMadeUp reports whether the model has made up the name of a tool, so that the name is content.
-func (t *Telemetry) isMadeUp(s *belay.Span) bool {
-	return s.Result != nil && s.Result.Class == belay.ClassNotFound && !t.opts.Content
+// toolName returns the name of a tool. A name that the model made up is content.
+func (t *Telemetry) toolName(s *belay.Span) string {
+	if t.opts.Content {
+		return s.Call.Tool
+	}
+	return s.Name
 }
 
 // toModel are the options of all requests to models.

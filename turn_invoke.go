@@ -33,7 +33,7 @@ func (t *turn) runBatch(b *batch) EndReason {
 	b.unstart()
 	t.gather(b)
 	if t.ctx.Err() != nil {
-		b.abort("The turn was aborted before this call ended.")
+		b.abort("The turn was aborted before this call started.")
 		t.cancelled(b, "the turn was aborted before anybody decided")
 		t.gather(b)
 	}

@@ -394,14 +394,19 @@ func (t *turn) afterAbort() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(t.base, t.agent.opts.Limits.End)
 }
 
-// abort gives an aborted result to every call without a result.
+// abort gives an aborted result to every call without a result. why says that a call has not
+// started. A call that its tool has parked has started.
 func (b *batch) abort(why string) {
 	for _, c := range b.calls {
 		if c.result == nil {
 			if !c.stored {
 				c.approval = nil // nobody was asked yet
 			}
-			c.answer(Failed(ClassAborted, why))
+			text := why
+			if c.begun {
+				text = "The turn was ended before this call ended."
+			}
+			c.answer(Failed(ClassAborted, text))
 		}
 	}
 }

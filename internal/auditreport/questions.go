@@ -242,13 +242,8 @@ func touched(ctx context.Context, in *input) (*Report, error) {
 	}
 	var all tally[key, touch]
 	err := in.calls(ctx, func(c *recorded.Call) {
-		if c.Result == nil {
-			return // it has not ended, or it waits
-		}
-		switch c.Result.Class {
-		case belay.ClassDenied, belay.ClassInvalid, belay.ClassNotFound, belay.ClassScope:
-			return // it did not run
-		default:
+		if !c.Ran() {
+			return
 		}
 		kind, what := subject(c.Final)
 		if kind == "" {

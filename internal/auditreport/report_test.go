@@ -254,3 +254,86 @@ func TestSessionsDeletedMeanwhile(t *testing.T) {
 		t.Errorf("the rows are %v, want those of the session that stays", report.Rows)
 	}
 }
+
+// cancels ends the turn instead of an answer.
+type cancels struct{ cancel context.CancelFunc }
+
+func (c cancels) Approve(ctx context.Context, _ belay.Question) (belay.Decision, error) {
+	c.cancel()
+	<-ctx.Done()
+	return belay.Decision{}, context.Cause(ctx)
+}
+
+// A call that an abort ended before it started has touched nothing. One that was stopped, or
+// that its tool has parked, has.
+//
+// SPEC O-03
+func TestTouchedLeavesOutWhatNeverStarted(t *testing.T) {
+	t.Parallel()
+	asks := belay.ToolPre.On("asks", func(_ context.Context, c belay.ToolCall) (belay.ToolVerdict, error) {
+		switch {
+		case strings.Contains(string(c.Input()), "asked"):
+			return belay.Ask("look first"), nil
+		case strings.Contains(string(c.Input()), "halts"):
+			return belay.Halt("enough"), nil
+		}
+		return belay.Pass, nil
+	}, nil)
+	call := func(tool, path string) scripted.Call {
+		return scripted.Call{Tool: tool, Input: fmt.Sprintf(`{"path":%q}`, path)}
+	}
+	for name, c := range map[string]struct {
+		calls []scripted.Call
+		stop  belay.StopReason
+		want  []string
+	}{
+		"the person was asked":     {calls: []scripted.Call{call("write", "asked.txt")}},
+		"another call halted":      {calls: []scripted.Call{call("write", "other.txt"), call("write", "halts.txt")}},
+		"the model refused":        {calls: []scripted.Call{call("write", "refused.txt")}, stop: belay.StopRefusal},
+		"the call was running":     {calls: []scripted.Call{call("hang", "hung.txt")}, want: []string{"file hung.txt"}},
+		"a turn that was given up": {calls: []scripted.Call{call("write", "asked.txt"), call("park", "parked.txt")}, stop: "given up", want: []string{"file parked.txt"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			store := memstore.New(nil)
+			tool := func(name string, run func(context.Context, *belay.Invocation) (belay.Result, error)) belay.Tool {
+				return belay.NewRawTool(belay.ToolDeclaration{Name: name, Description: "for tests"}, run, nil)
+			}
+			opts := &belay.Options{Store: store, Hooks: []hook.Subscription{asks}, Approver: cancels{cancel}, Tools: []belay.Tool{
+				tool("write", func(context.Context, *belay.Invocation) (belay.Result, error) { return belay.Result{Text: "done"}, nil }),
+				tool("park", func(context.Context, *belay.Invocation) (belay.Result, error) {
+					return belay.Result{}, belay.Park("later")
+				}),
+				tool("hang", func(ctx context.Context, _ *belay.Invocation) (belay.Result, error) {
+					cancel()
+					<-ctx.Done()
+					return belay.Result{}, ctx.Err()
+				}),
+			}}
+			step := scripted.Step{Calls: c.calls, Stop: c.stop}
+			if c.stop == "given up" {
+				step.Stop, opts.Approver = "", nil
+			}
+			agent, err := belay.New(scripted.New([]scripted.Step{step, {Text: "done"}}, nil), opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := agent.Session("s").Turn(ctx, "a task"); err != nil && ctx.Err() == nil {
+				t.Fatal(err)
+			}
+			if c.stop == "given up" {
+				if _, err := agent.Session("s").Abandon(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := agent.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, ask(t, source{store}, "touched", "kind", "what")); diff != "" {
+				t.Errorf("touched (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -63,6 +63,31 @@ func Denial(text string) (by, why string, ok bool) {
 	return by, why, true
 }
 
+// unstarted are the results of calls that ended before they started, as the root package writes
+// them. The class of such a result is aborted, like that of a call that was stopped.
+var unstarted = map[string]bool{
+	"The turn was aborted before this call started.":                           true,
+	"The turn was ended before this call started.":                             true,
+	"The model refused to answer this message.":                                true,
+	"Another call of the same message ended the turn before this one started.": true,
+}
+
+// Ran reports whether a call has a result and has started. A call that was stopped, or whose
+// process ended, may have done a part of its work.
+func (c *Call) Ran() bool {
+	if c.Result == nil {
+		return false
+	}
+	switch c.Result.Class {
+	case belay.ClassDenied, belay.ClassInvalid, belay.ClassNotFound, belay.ClassScope:
+		return false
+	case belay.ClassAborted:
+		return !unstarted[c.Result.Text]
+	default:
+		return true
+	}
+}
+
 // Calls yields the calls in the messages of a session, in their order.
 func Calls(session string, messages iter.Seq2[*belay.Message, error]) iter.Seq2[Call, error] {
 	return func(yield func(Call, error) bool) {

@@ -8,7 +8,6 @@ import (
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/database"
 
-	"github.com/belay-run/belay/store/internal/record"
 	"github.com/belay-run/belay/store/internal/table"
 )
 
@@ -31,11 +30,6 @@ func (s *Store) create(ctx context.Context, migrations []*goose.Source) error {
 		return err //nolint:wrapcheck // likewise
 	}
 	for _, m := range migrations {
-		if m.Version == foldedRuns {
-			if _, err := tx.ExecContext(ctx, excludeOld, foldedRuns, record.Oldest); err != nil {
-				return err //nolint:wrapcheck // likewise
-			}
-		}
 		up, err := upOf(m.Path)
 		if err != nil {
 			return err

@@ -101,9 +101,6 @@ func (s *Store) keepOld(ctx context.Context, version int64) error {
 // would list only the first run of such a row.
 const foldedRuns = 13
 
-// excludeOld is the statement that excludes programs that do not know foldedRuns.
-const excludeOld = "UPDATE counters SET value = ?1 WHERE name = ?2 AND value < ?1"
-
 // bringUp applies the migrations. Before the tables get the version foldedRuns, it excludes
 // programs that do not know this version.
 func (s *Store) bringUp(ctx context.Context, provider *goose.Provider, stored int64) error {
@@ -111,7 +108,7 @@ func (s *Store) bringUp(ctx context.Context, provider *goose.Provider, stored in
 		if _, err := provider.UpTo(ctx, foldedRuns-1); err != nil {
 			return err //nolint:wrapcheck // the caller adds context
 		}
-		if _, err := s.writer.ExecContext(ctx, excludeOld, foldedRuns, record.Oldest); err != nil {
+		if _, err := s.writer.ExecContext(ctx, "UPDATE counters SET value = ?1 WHERE name = ?2 AND value < ?1", foldedRuns, record.Oldest); err != nil {
 			return err //nolint:wrapcheck // likewise
 		}
 	}

@@ -135,24 +135,16 @@ func shapeOf(t *testing.T, file string) string {
 		t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }() // it was only read
-	rows, err := db.QueryContext(t.Context(), `SELECT * FROM (SELECT COALESCE(sql, name) FROM sqlite_schema ORDER BY 1)
-		UNION ALL SELECT * FROM (SELECT 'version ' || version_id || ' applied ' || is_applied FROM belay_version ORDER BY id)
-		UNION ALL SELECT * FROM (SELECT 'counter ' || name || CASE WHEN name LIKE 'oldest%' THEN ' ' || value ELSE '' END FROM counters ORDER BY name)`)
+	var tables, versions, counters string
+	err = db.QueryRowContext(t.Context(), `SELECT
+		(SELECT group_concat(COALESCE(sql, name), char(10) ORDER BY name) FROM sqlite_schema),
+		(SELECT group_concat(version_id || ' applied ' || is_applied, char(10) ORDER BY id) FROM belay_version),
+		(SELECT group_concat(name || CASE WHEN name LIKE 'oldest%' THEN ' ' || value ELSE '' END, char(10) ORDER BY name) FROM counters)`,
+	).Scan(&tables, &versions, &counters)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var shape strings.Builder
-	for rows.Next() {
-		var line string
-		if err := rows.Scan(&line); err != nil {
-			t.Fatal(err)
-		}
-		shape.WriteString(line + "\n")
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return shape.String()
+	return tables + "\nversions:\n" + versions + "\ncounters:\n" + counters
 }
 
 // versionOf returns the version of the tables in a file.

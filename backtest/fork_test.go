@@ -35,8 +35,10 @@ func TestForksAreReplayedFromTheirFork(t *testing.T) {
 	}
 	store := memstore.New(nil)
 	agent, err := belay.New(scripted.New([]scripted.Step{
-		{Calls: []scripted.Call{{Tool: "walk", Input: `{"path":"hall"}`}}}, {Text: "done"},
-		{Calls: []scripted.Call{{Tool: "walk", Input: `{"path":"drafts"}`}}}, {Text: "done"},
+		{Calls: []scripted.Call{{Tool: "walk", Input: `{"path":"hall"}`}}},
+		{Text: "done"},
+		{Calls: []scripted.Call{{Tool: "walk", Input: `{"path":"drafts"}`}}},
+		{Text: "done"},
 	}, nil), &belay.Options{Store: store, Tools: []belay.Tool{walk}, Hooks: []hook.Subscription{moves(`{"path":"attic","deep":3,"careful":true}`)}, Approver: person{true}})
 	if err != nil {
 		t.Fatal(err)

@@ -110,7 +110,7 @@ func TestRelease(t *testing.T) {
 // Trying a release leaves the stores, settings and sockets of the person who makes it alone: no variable names them to the program.
 //
 // SPEC
-func TestTryIsAlone(t *testing.T) {
+func TestTryIsAlone(t *testing.T) { //nolint:paralleltest // it sets variables of the process
 	r := newRelease(t, "v0.1.0")
 	mine := t.TempDir()
 	for _, name := range []string{"HOME", "BELAY_STORE", "BELAY_MEMORY_FILE", "BELAY_HOOKS_PATHS", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "PREFIX", "INSTALL_FROM"} {

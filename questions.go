@@ -3,6 +3,7 @@ package belay
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -98,6 +99,9 @@ func (q *questionList) approvals(ctx context.Context) (bool, error) {
 func (q *questionList) add(ctx context.Context, a *Approval, wait string) (bool, error) {
 	info := q.sessions[a.Session]
 	input, err := q.input(ctx, &info, a.Call)
+	if errors.Is(err, ErrNotFound) {
+		return true, nil // the session was deleted after it was listed
+	}
 	if err != nil {
 		return false, err
 	}

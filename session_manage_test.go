@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"os"
 	"path/filepath"
@@ -319,6 +320,45 @@ func TestQuestions(t *testing.T) {
 	}
 	if left := questions(t, elsewhere, belay.ApprovalFilter{}); len(left) > 0 {
 		t.Errorf("after the end of the turn %+v is open", left)
+	}
+}
+
+// deleting deletes a session before its messages are read.
+type deleting struct {
+	*memstore.Store
+
+	session string
+}
+
+func (d deleting) Read(ctx context.Context, session string, after int64) iter.Seq2[*belay.Message, error] {
+	if session == d.session {
+		if err := d.Forget(session); err != nil && !errors.Is(err, belay.ErrNotFound) {
+			return func(yield func(*belay.Message, error) bool) { yield(nil, err) }
+		}
+	}
+	return d.Store.Read(ctx, session, after)
+}
+
+// A session that somebody deletes while the questions are listed has none.
+//
+// SPEC L-13
+func TestQuestionsOfADeletedSession(t *testing.T) {
+	t.Parallel()
+	wait := belay.NewRawTool(belay.ToolDeclaration{Name: "wait", Description: "Waits."}, func(context.Context, *belay.Invocation) (belay.Result, error) {
+		return belay.Result{}, belay.Park("ticket-7")
+	}, nil)
+	store := memstore.New(nil)
+	calls := scripted.Step{Calls: []scripted.Call{{Tool: "wait", Input: `{}`}}}
+	agent := scriptedAgent(t, belay.Options{Store: store, Tools: []belay.Tool{wait}}, calls, calls)
+	for _, session := range []string{"goes", "stays"} {
+		wantTurn(t, agent.Session(session), belay.EndParked)
+		if err := agent.Session(session).Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := questions(t, deleting{store, "goes"}, belay.ApprovalFilter{})
+	if len(left) != 1 || left[0].Session != "stays" {
+		t.Errorf("the questions are %+v, want that of the session that stays", left)
 	}
 }
 

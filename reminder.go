@@ -2,9 +2,9 @@ package belay
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
-	"sync"
+
+	"github.com/belay-run/belay/internal/lazyregexp"
 )
 
 // reminderKind says why a reminder is sent.
@@ -46,11 +46,11 @@ func (r PendingReminder) render() string {
 		text = fmt.Sprintf("Blocked by hook %q: %s", r.From, text)
 	case reminderContext, reminderRuntime, reminderStanding:
 	}
-	return openReminder + closesReminder().ReplaceAllString(text, `<$1\/$2`) + closeReminder
+	return openReminder + closesReminder.ReplaceAllString(text, `<$1\/$2`) + closeReminder
 }
 
 // closesReminder finds text that a model could read as the end of the element.
-var closesReminder = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)<(\s*)/(\s*system-reminder)`) })
+var closesReminder = lazyregexp.New(`(?i)<(\s*)/(\s*system-reminder)`)
 
 // The element around a reminder. render makes sure that the text cannot close the element.
 const (

@@ -6,11 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"html"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"unicode/utf8"
+
+	"github.com/belay-run/belay/internal/lazyregexp"
 )
 
 // prompt is a system prompt and its parts, in order.
@@ -85,7 +85,7 @@ func textHash(text string) string {
 
 // closesContext finds text that a model could read as the end of the context element, or
 // as a reminder.
-var closesContext = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)<(\s*)/?(\s*(?:context|system-reminder))\b`) })
+var closesContext = lazyregexp.New(`(?i)<(\s*)/?(\s*(?:context|system-reminder))\b`)
 
 // contextParts returns prompt context as text for the model. It follows the user's message.
 func contextParts(entries []ContextEntry) []Part {
@@ -98,7 +98,7 @@ func contextParts(entries []ContextEntry) []Part {
 		if e.ID != "" {
 			id = fmt.Sprintf(" id=%q", html.EscapeString(e.ID))
 		}
-		text := closesContext().ReplaceAllString(strings.TrimSpace(e.Text), `<$1\/$2`)
+		text := closesContext.ReplaceAllString(strings.TrimSpace(e.Text), `<$1\/$2`)
 		parts = append(parts, Text(fmt.Sprintf("<context%s from=%q>\n%s\n</context>", id, html.EscapeString(e.From), text)))
 	}
 	return parts

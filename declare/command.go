@@ -8,14 +8,13 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 
 	"github.com/belay-run/belay/declare/worker"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/hook/codes"
+	"github.com/belay-run/belay/internal/lazyregexp"
 	"github.com/belay-run/belay/internal/proc"
 )
 
@@ -123,7 +122,7 @@ func withSignal(code int, said string) string {
 	if i := strings.LastIndexByte(said, '\n'); i >= 0 {
 		before, last = said[:i+1], said[i+1:]
 	}
-	if code <= 128 || !strings.EqualFold(shellPrefix().ReplaceAllString(last, ""), syscall.Signal(code-128).String()) {
+	if code <= 128 || !strings.EqualFold(shellPrefix.ReplaceAllString(last, ""), syscall.Signal(code-128).String()) {
 		return said
 	}
 	return fmt.Sprintf("%sa command was killed (signal %d)", before, code-128)
@@ -131,9 +130,7 @@ func withSignal(code int, said string) string {
 
 // shellPrefix matches what bash prints before and after the name of a signal: the
 // position in the script and the process number before it, and the command after it.
-var shellPrefix = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^.*: line \d+: +\d+ |(?: \(core dumped\))?(?: {2,}.*)?$`)
-})
+var shellPrefix = lazyregexp.New(`^.*: line \d+: +\d+ |(?: \(core dumped\))?(?: {2,}.*)?$`)
 
 // startError explains why the program did not start.
 func startError(run *Execution, err error) error {

@@ -31,7 +31,7 @@ func (h *hookReading) webhook(v frontmatter.Value) {
 		"url": read,
 		"secret": func(v frontmatter.Value) {
 			w.Secret = h.text(v, "secret")
-			if w.Secret != "" && !variable().MatchString(w.Secret) {
+			if w.Secret != "" && !variable.MatchString(w.Secret) {
 				h.faultf(v.Line, "secret is not the name of an environment variable: put the secret into an environment variable, and write the name of the variable here")
 			}
 		},

@@ -3,14 +3,13 @@ package declare
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/belay-run/belay/internal/frontmatter"
+	"github.com/belay-run/belay/internal/lazyregexp"
 	"github.com/belay-run/belay/internal/near"
 )
 
@@ -77,15 +76,13 @@ func (r *reading) texts(v frontmatter.Value, what string) []string {
 }
 
 // variable matches the name of an environment variable.
-var variable = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-})
+var variable = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // names reads a list of variable names.
 func (r *reading) names(v frontmatter.Value, what string) []string {
 	list := r.texts(v, what)
 	for i, name := range list {
-		if name != "" && !variable().MatchString(name) {
+		if name != "" && !variable.MatchString(name) {
 			r.faultf(v.List[i].Line, "%q is not the name of an environment variable: %s lists names, not values", name, what)
 		}
 	}

@@ -2,14 +2,13 @@ package declare
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/frontmatter"
+	"github.com/belay-run/belay/internal/lazyregexp"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/phasejson"
 )
@@ -59,9 +58,7 @@ func (r *reading) list(v frontmatter.Value) {
 	}
 }
 
-var validID = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[A-Za-z0-9._:/-]{1,128}$`)
-})
+var validID = lazyregexp.New(`^[A-Za-z0-9._:/-]{1,128}$`)
 
 // declaration reads one hook. bucket is the phase of its bucket, or "".
 func (r *reading) declaration(v frontmatter.Value, bucket string) {
@@ -220,7 +217,7 @@ func (h *hookReading) argv(v frontmatter.Value, key string) []string {
 
 func (h *hookReading) id(v frontmatter.Value) {
 	h.d.ID = h.text(v, "id")
-	if h.d.ID != "" && !validID().MatchString(h.d.ID) {
+	if h.d.ID != "" && !validID.MatchString(h.d.ID) {
 		h.faultf(v.Line, "id %q is invalid: use 1 to 128 letters, digits and . _ : / -", h.d.ID)
 	}
 }
@@ -234,7 +231,7 @@ func (h *hookReading) env(v frontmatter.Value) {
 		name, _, _ := strings.Cut(entry, "=")
 		switch {
 		case entry == "":
-		case !variable().MatchString(name):
+		case !variable.MatchString(name):
 			h.faultf(v.List[i].Line, "%q is not the name of an environment variable: write NAME, to pass it on, or NAME=value", name)
 		case slices.Contains(own, name):
 			h.faultf(v.List[i].Line, "Belay itself sets the variable %s: remove it from env", name)

@@ -10,12 +10,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/hook/codes"
+	"github.com/belay-run/belay/internal/lazyregexp"
 	"github.com/belay-run/belay/internal/phasejson"
 )
 
@@ -169,15 +169,13 @@ func (c *codec) text(out []byte) (map[string]any, error) {
 }
 
 // unicodeEscapes matches the \u00XX escapes of JSON.
-var unicodeEscapes = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`\\u00[0-9A-Fa-f]{2}`)
-})
+var unicodeEscapes = lazyregexp.New(`\\u00[0-9A-Fa-f]{2}`)
 
 // quotedKey finds a key of an answer between quotes, even if characters of the key are
 // escaped.
 func (c *codec) quotedKey(text string) string {
 	if strings.Contains(text, `\u00`) {
-		text = unicodeEscapes().ReplaceAllStringFunc(text, func(e string) string {
+		text = unicodeEscapes.ReplaceAllStringFunc(text, func(e string) string {
 			var r string
 			if json.Unmarshal([]byte(`"`+e+`"`), &r) != nil {
 				return e

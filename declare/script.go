@@ -5,18 +5,15 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
-	"sync"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/lazyregexp"
 )
 
 // firstWord matches a path at the beginning of a shell command, if the shell does not
 // expand anything in the path.
-var firstWord = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^\s*([A-Za-z0-9._+@%:,/-]+)(\s|;|$)`)
-})
+var firstWord = lazyregexp.New(`^\s*([A-Za-z0-9._+@%:,/-]+)(\s|;|$)`)
 
 // checkScripts checks the files that a command names. They must be below base. It does not
 // check absolute paths, or names without a slash, which are looked up in PATH. Mistakes in
@@ -35,7 +32,7 @@ func (r *reading) checkScripts(base string, d *Declaration) {
 	words, inShell := d.Argv, len(d.Argv) == 3 && d.Kind == hook.HandlerCommand && r.lines[d]["run"] > 0
 	if inShell {
 		words = nil
-		if m := firstWord().FindStringSubmatch(d.Argv[2]); m != nil {
+		if m := firstWord.FindStringSubmatch(d.Argv[2]); m != nil {
 			words = m[1:2]
 		}
 	}

@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
+
+	"github.com/belay-run/belay/internal/lazyregexp"
 )
 
 // fetchCalls returns a call for each address that a tool reads.
@@ -33,7 +33,7 @@ func fetchCalls(name string, in fields) ([]Call, error) {
 }
 
 // inText matches addresses in a text.
-var inText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)\bhttps?://[^\s<>"'` + "`" + `]+`) })
+var inText = lazyregexp.New(`(?i)\bhttps?://[^\s<>"'` + "`" + `]+`)
 
 // addresses returns the addresses of an input: in url, in the list urls, and in the prompt of
 // Gemini CLI's web_fetch. An agent may use any of them.
@@ -54,7 +54,7 @@ func addresses(name string, in fields) ([]string, error) {
 		all = append(all, list...)
 	}
 	if prompt := in.text("prompt"); prompt != nil && name == toolFetch {
-		for _, address := range inText().FindAllString(*prompt, -1) {
+		for _, address := range inText.FindAllString(*prompt, -1) {
 			if address = strings.TrimRight(address, ".,;:!?)]}"); !slices.Contains(all, address) {
 				all = append(all, address)
 			}

@@ -5,16 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/lazyregexp"
 )
 
 // Transcript reads finished turns. Every [belay.Store] implements it.
@@ -122,13 +121,11 @@ func (e *Extension) fit(turn Exchange, sees view, drafts []Draft) []Draft {
 }
 
 func (d Draft) looksSecret() bool {
-	return secret().MatchString(d.Text) || slices.ContainsFunc(d.Tags, secret().MatchString)
+	return secret.MatchString(d.Text) || slices.ContainsFunc(d.Tags, secret.MatchString)
 }
 
-var secret = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)\b(?:pass(?:word|phrase|code)|api[ _-]?key|secret|private key|access[ _-]?token|bearer|pin (?:code|number|is)|cvv|credit card|ssn|social security)\b` +
-		`|-----BEGIN|\b(?:sk|pk|ghp|gho|xox[abp]|AKIA)[-_A-Za-z0-9]{12,}|\b[A-Fa-f0-9]{32,}\b|\b(?:\d[ -]?){13,19}\b`)
-})
+var secret = lazyregexp.New(`(?i)\b(?:pass(?:word|phrase|code)|api[ _-]?key|secret|private key|access[ _-]?token|bearer|pin (?:code|number|is)|cvv|credit card|ssn|social security)\b` +
+	`|-----BEGIN|\b(?:sk|pk|ghp|gho|xox[abp]|AKIA)[-_A-Za-z0-9]{12,}|\b[A-Fa-f0-9]{32,}\b|\b(?:\d[ -]?){13,19}\b`)
 
 // Sentences is an extractor that needs no model. It remembers a sentence if the user asks
 // for it ("remember that …"). It also remembers lasting facts about the user ("my … is …",
@@ -160,7 +157,7 @@ func sentencesOf(text string) []string {
 	for line := range strings.Lines(strings.ReplaceAll(text, "’", "'")) {
 		rest := line
 		for rest != "" {
-			end := ending().FindStringIndex(rest)
+			end := ending.FindStringIndex(rest)
 			if end == nil {
 				end = []int{len(rest), len(rest)}
 			}
@@ -175,26 +172,14 @@ func sentencesOf(text string) []string {
 }
 
 var (
-	ending = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`[.!?]+(?:\s|$)`)
-	})
-	explicit = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)^(?:hey,?\s+|ok(?:ay)?,?\s+|also,?\s+|and\s+)?(?:please,?\s+)?(?:remember|memori[sz]e|note|keep in mind|bear in mind|don't forget|do not forget|make a note)(?:\s+that\s+|\s*:\s*|,\s+|\s+(?:for (?:later|the future|next time))[,:]?\s+|\s+)(?:that\s+)?(.+)$`)
-	})
+	ending   = lazyregexp.New(`[.!?]+(?:\s|$)`)
+	explicit = lazyregexp.New(`(?i)^(?:hey,?\s+|ok(?:ay)?,?\s+|also,?\s+|and\s+)?(?:please,?\s+)?(?:remember|memori[sz]e|note|keep in mind|bear in mind|don't forget|do not forget|make a note)(?:\s+that\s+|\s*:\s*|,\s+|\s+(?:for (?:later|the future|next time))[,:]?\s+|\s+)(?:that\s+)?(.+)$`)
 	// noFact matches a task, or a reference to something outside the sentence. Without its
 	// context, such a sentence is useless.
-	noFact = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)^(?:to|me|what|how|when|where|why|who|which|if|whether)\b|^(?:this|that|it|all|everything|these|those|him|her|them)(?:\s+\S+){0,2}$`)
-	})
-	personal = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)^(?:hi|hello|hey|btw|by the way|well|so|also|ok(?:ay)?|fyi)?[,!.]?\s*(?:my\s+[\w' -]{2,60}?\s+(?:is|are|was)\s+\S|call me\s+\S|i(?:'m| am)\s+(?:a|an|the|from|called|named|based|allergic|vegan|vegetarian|born|married|\d)\b|i\s+(?:always |never |usually |really |mostly |also )?(?:live|work|prefer|like|love|hate|dislike|use|speak|own|study|want you to always|want you to never)\s+\S)`)
-	})
-	ours = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)^(?:btw|by the way|also|so|fyi|here)?[,:]?\s*(?:we\s+(?:always |never |usually |only |also )?(?:use|prefer|deploy|release|write|name|call|keep|run|host|store|build|support|ship)\s+\S|our\s+[\w' -]{2,60}?\s+(?:is|are|uses?|runs?|lives?)\s+\S|(?:in )?this (?:project|repo|repository|codebase)\s+\S)`)
-	})
-	mentions = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)\b(?:we|our|ours|us|this (?:project|repo|repository|codebase)|the (?:project|repo|repository|codebase|build|tests?|deployment))\b`)
-	})
+	noFact   = lazyregexp.New(`(?i)^(?:to|me|what|how|when|where|why|who|which|if|whether)\b|^(?:this|that|it|all|everything|these|those|him|her|them)(?:\s+\S+){0,2}$`)
+	personal = lazyregexp.New(`(?i)^(?:hi|hello|hey|btw|by the way|well|so|also|ok(?:ay)?|fyi)?[,!.]?\s*(?:my\s+[\w' -]{2,60}?\s+(?:is|are|was)\s+\S|call me\s+\S|i(?:'m| am)\s+(?:a|an|the|from|called|named|based|allergic|vegan|vegetarian|born|married|\d)\b|i\s+(?:always |never |usually |really |mostly |also )?(?:live|work|prefer|like|love|hate|dislike|use|speak|own|study|want you to always|want you to never)\s+\S)`)
+	ours     = lazyregexp.New(`(?i)^(?:btw|by the way|also|so|fyi|here)?[,:]?\s*(?:we\s+(?:always |never |usually |only |also )?(?:use|prefer|deploy|release|write|name|call|keep|run|host|store|build|support|ship)\s+\S|our\s+[\w' -]{2,60}?\s+(?:is|are|uses?|runs?|lives?)\s+\S|(?:in )?this (?:project|repo|repository|codebase)\s+\S)`)
+	mentions = lazyregexp.New(`(?i)\b(?:we|our|ours|us|this (?:project|repo|repository|codebase)|the (?:project|repo|repository|codebase|build|tests?|deployment))\b`)
 )
 
 // worthKeeping returns a draft of a sentence. It returns false if the sentence is not worth
@@ -203,16 +188,16 @@ func worthKeeping(sentence string) (Draft, bool) {
 	if strings.HasSuffix(sentence, "?") {
 		return Draft{}, false
 	}
-	if found := explicit().FindStringSubmatch(sentence); found != nil {
-		if noFact().MatchString(found[1]) || len(strings.Fields(found[1])) < 2 {
+	if found := explicit.FindStringSubmatch(sentence); found != nil {
+		if noFact.MatchString(found[1]) || len(strings.Fields(found[1])) < 2 {
 			return Draft{}, false
 		}
 		return Draft{Scope: Scope{Kind: kindOf(found[1])}, Text: capital(found[1])}, true
 	}
 	switch {
-	case personal().MatchString(sentence):
+	case personal.MatchString(sentence):
 		return Draft{Scope: Scope{Kind: User}, Text: sentence}, true
-	case ours().MatchString(sentence):
+	case ours.MatchString(sentence):
 		return Draft{Scope: Scope{Kind: Project}, Text: sentence}, true
 	default:
 		return Draft{}, false
@@ -221,7 +206,7 @@ func worthKeeping(sentence string) (Draft, bool) {
 
 // kindOf returns the kind of scope that a fact belongs to.
 func kindOf(text string) Kind {
-	if mentions().MatchString(text) {
+	if mentions.MatchString(text) {
 		return Project
 	}
 	return User

@@ -6,12 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lazyregexp"
 )
 
 // mostQueries is the maximum number of queries in a plan.
@@ -33,10 +32,10 @@ func Queries(text string) []string {
 			queries = append(queries, words)
 		}
 	}
-	for _, quoted := range quotation().FindAllStringSubmatch(text, mostQueries) {
+	for _, quoted := range quotation.FindAllStringSubmatch(text, mostQueries) {
 		add(quoted[1] + quoted[2])
 	}
-	parts := clauses().Split(text, -1)
+	parts := clauses.Split(text, -1)
 	if len(parts) > 1 {
 		for _, part := range parts {
 			add(part)
@@ -46,12 +45,8 @@ func Queries(text string) []string {
 }
 
 var (
-	quotation = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile("[\"“]([^\"”\n]{2,80})[\"”]|`([^`\n]{2,80})`")
-	})
-	clauses = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)[.!?;:,\n]+(?:\s+|$)|\s+(?:and|but|or|then|also|because|while)\s+`)
-	})
+	quotation = lazyregexp.New("[\"“]([^\"”\n]{2,80})[\"”]|`([^`\n]{2,80})`")
+	clauses   = lazyregexp.New(`(?i)[.!?;:,\n]+(?:\s+|$)|\s+(?:and|but|or|then|also|because|while)\s+`)
 )
 
 // Planner makes the preflight plan of a turn, for [belay.Options.Planner]. It calls a small

@@ -1,9 +1,9 @@
 package permit
 
 import (
-	"regexp"
 	"strings"
-	"sync"
+
+	"github.com/belay-run/belay/internal/lazyregexp"
 )
 
 func cryptoCommands(t table) {
@@ -21,9 +21,7 @@ func cryptoCommands(t table) {
 const opensslVerbs = "version help list errstr ciphers dgst md5 sha1 sha224 sha256 sha384 sha512 enc base64 rand prime passwd speed x509 req rsa rsautl ec ecparam dsa dsaparam gendsa genrsa genpkey dhparam pkey pkeyparam pkeyutl " +
 	"pkcs7 pkcs8 pkcs12 crl crl2pkcs7 verify asn1parse cms smime nseq spkac info kdf mac sess_id s_client ocsp s_time s_server ca engine"
 
-var opensslCiphers = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(?:aes|aria|bf|camellia|cast|chacha20|des|des3|rc2|rc4|seed|sm4)[a-z0-9-]*$`)
-})
+var opensslCiphers = lazyregexp.New(`^(?:aes|aria|bf|camellia|cast|chacha20|des|des3|rc2|rc4|seed|sm4)[a-z0-9-]*$`)
 
 func opensslCommand(c *invoked) {
 	o := c.options(c.args, "*-in=< out=> keyout=> key=< cert=< certfile=< CAfile=< CApath=< CA=< CAkey=< CAserial=> inkey=< sign= verify= signature=< pass= passin= passout= config=! engine=! provider=! provider-path=! "+
@@ -34,7 +32,7 @@ func opensslCommand(c *invoked) {
 			c.read(literal(file))
 		}
 	}
-	if verb := word(o.rest, 0); len(o.rest) > 0 && !oneOf(verb, opensslVerbs) && !opensslCiphers().MatchString(verb) {
+	if verb := word(o.rest, 0); len(o.rest) > 0 && !oneOf(verb, opensslVerbs) && !opensslCiphers.MatchString(verb) {
 		c.unknown("Belay does not know what openssl " + shown(verb) + " does")
 	}
 	switch verb := word(o.rest, 0); verb {

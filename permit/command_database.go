@@ -2,9 +2,9 @@ package permit
 
 import (
 	"path"
-	"regexp"
 	"strings"
-	"sync"
+
+	"github.com/belay-run/belay/internal/lazyregexp"
 )
 
 // databaseCommands are the clients of databases.
@@ -70,11 +70,9 @@ func databaseCommands(t table) {
 }
 
 // removing matches SQL statements and other commands that remove data.
-var removing = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)\b(drop|truncate|delete|dropdatabase|deletemany|deleteone|remove|flushall|flushdb|alter\s+table\s+\S+\s+drop)\b`)
-})
+var removing = lazyregexp.New(`(?i)\b(drop|truncate|delete|dropdatabase|deletemany|deleteone|remove|flushall|flushdb|alter\s+table\s+\S+\s+drop)\b`)
 
-func destroysData(text string) bool { return removing().MatchString(text) }
+func destroysData(text string) bool { return removing.MatchString(text) }
 
 // sqlCommand judges clients of database servers. names are the options whose values are
 // statements.

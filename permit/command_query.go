@@ -2,9 +2,9 @@ package permit
 
 import (
 	"path"
-	"regexp"
 	"strings"
-	"sync"
+
+	"github.com/belay-run/belay/internal/lazyregexp"
 )
 
 func queryCommands(t table) {
@@ -130,12 +130,8 @@ func (j *jqCall) filterIn(file arg) int {
 // jqImport matches a complete import statement. jqImports matches every word with which a
 // filter reads more than its input.
 var (
-	jqImport = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`\b(?:import|include)\s*"([^"\\]*)"(?:\s*as\s+\$?\w+)?\s*(?:\{\s*"?search"?\s*:\s*"([^"\\]*)"\s*\})?\s*;`)
-	})
-	jqImports = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`\b(?:import|include|modulemeta|input_module|get_search_list)\b`)
-	})
+	jqImport  = lazyregexp.New(`\b(?:import|include)\s*"([^"\\]*)"(?:\s*as\s+\$?\w+)?\s*(?:\{\s*"?search"?\s*:\s*"([^"\\]*)"\s*\})?\s*;`)
+	jqImports = lazyregexp.New(`\b(?:import|include|modulemeta|input_module|get_search_list)\b`)
 )
 
 // jqFilter judges the modules that a filter reads. They are code of the project, or come
@@ -144,7 +140,7 @@ func (c *invoked) jqFilter(filter arg, libraries []arg) {
 	if !filter.known {
 		return // c.known has already recorded this
 	}
-	words, imports := jqImports().FindAllString(filter.text, -1), jqImport().FindAllStringSubmatch(filter.text, mostOfMany)
+	words, imports := jqImports.FindAllString(filter.text, -1), jqImport.FindAllStringSubmatch(filter.text, mostOfMany)
 	if len(words) == 0 {
 		return
 	}
@@ -184,13 +180,13 @@ func (c *invoked) jqQuoted(filter string) bool {
 			bare.WriteString(part)
 		}
 	}
-	return !jqImports().MatchString(strings.NewReplacer(".import", "", ".include", "").Replace(bare.String()))
+	return !jqImports.MatchString(strings.NewReplacer(".import", "", ".include", "").Replace(bare.String()))
 }
 
 // jqFile records that the filter is in a file. That file may import modules.
 func (c *invoked) jqFile(file arg) {
 	text, ok := c.contents(file)
-	if !ok || jqImports().MatchString(text) {
+	if !ok || jqImports.MatchString(text) {
 		c.zone(ZoneBuild, "the filter in the file may read others")
 	}
 }

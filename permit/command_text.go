@@ -3,10 +3,10 @@ package permit
 import (
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
+
+	"github.com/belay-run/belay/internal/lazyregexp"
 )
 
 // plainCommands change nothing and read no files, except with a few options.
@@ -62,9 +62,7 @@ func testCommand(c *invoked) {
 }
 
 // writesCount matches %n in a printf format. %n sets a variable.
-var writesCount = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(^|[^%])(%%)*%[-+ #0-9.*]*n`)
-})
+var writesCount = lazyregexp.New(`(^|[^%])(%%)*%[-+ #0-9.*]*n`)
 
 func printfCommand(c *invoked) {
 	c.usesAll()
@@ -77,7 +75,7 @@ func printfCommand(c *invoked) {
 		c.sets([]arg{{}}) // the word may be -v
 		return
 	}
-	if strings.Contains(spaced(c.args).text, "%") && writesCount().MatchString(spaced(c.args).text) {
+	if strings.Contains(spaced(c.args).text, "%") && writesCount.MatchString(spaced(c.args).text) {
 		c.unknown("%n sets a variable")
 		c.lose("an earlier command set an unknown variable")
 	}

@@ -1,12 +1,12 @@
 package permit
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/belay-run/belay/internal/lazyregexp"
 )
 
 // The parser reads some scripts differently from bash. Then bash would run something
@@ -68,9 +68,7 @@ func commentContinues(script string, file *syntax.File) bool {
 }
 
 // plainEnd matches an end word of a here-document that all shells read in the same way.
-var plainEnd = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(?:\\?[\w.!+%@:,/-]+|'[^'\\\n]*'|"[^"\\$\x60\n]*")$`)
-})
+var plainEnd = lazyregexp.New(`^(?:\\?[\w.!+%@:,/-]+|'[^'\\\n]*'|"[^"\\$\x60\n]*")$`)
 
 // unclearHeredoc reports whether bash may end a here-document at another line than the
 // parser. Bash joins lines that end with a backslash before it compares them with the end
@@ -83,7 +81,7 @@ func unclearHeredoc(script string, file *syntax.File) bool {
 			continue
 		}
 		from, to := int(r.Word.Pos().Offset()), int(r.Word.End().Offset())
-		if from < 0 || to > len(script) || from >= to || !plainEnd().MatchString(script[from:to]) {
+		if from < 0 || to > len(script) || from >= to || !plainEnd.MatchString(script[from:to]) {
 			return true
 		}
 		if r.Hdoc == nil {
@@ -179,14 +177,12 @@ func indexedDescriptor(script string, file *syntax.File) bool {
 }
 
 // escapes matches escapes between $' and '.
-var escapes = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?s)\\(?:x[0-9a-fA-F]{1,2}|[0-7]{1,3}|.|$)`)
-})
+var escapes = lazyregexp.New(`(?s)\\(?:x[0-9a-fA-F]{1,2}|[0-7]{1,3}|.|$)`)
 
 // plainEscapes reports whether the parser and bash read all escapes between $' and ' in
 // the same way. For bash, a zero byte ends the text.
 func plainEscapes(text string) bool {
-	for _, e := range escapes().FindAllString(text, -1) {
+	for _, e := range escapes.FindAllString(text, -1) {
 		e = e[1:]
 		code, err := strconv.ParseUint(e, 8, 16)
 		if hex, ok := strings.CutPrefix(e, "x"); ok {
@@ -222,12 +218,10 @@ func (a *analysis) computedAlike(n syntax.Node) bool {
 // expand library does not support anchored patterns and &.
 func plainReplacement(p *syntax.ParamExp) bool {
 	from, to := p.Repl.Orig, p.Repl.With
-	return isName(p.Param.Value) && from != nil && plainText().MatchString(from.Lit()) && (to == nil || len(to.Parts) == 0 || plainText().MatchString(to.Lit()))
+	return isName(p.Param.Value) && from != nil && plainText.MatchString(from.Lit()) && (to == nil || len(to.Parts) == 0 || plainText.MatchString(to.Lit()))
 }
 
-var plainText = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[\w.,:+@-]+$`)
-})
+var plainText = lazyregexp.New(`^[\w.,:+@-]+$`)
 
 func hasSingleQuotes(w *syntax.Word) bool {
 	if w == nil {

@@ -82,7 +82,7 @@ var IsClean = isClean
 func (s *Server) SetTrustProxy() { s.opts.TrustProxy = true }
 
 // ValidPosition reports whether a stream of a session can begin at a position.
-func ValidPosition(text string) bool { return validPosition().MatchString(text) }
+func ValidPosition(text string) bool { return validPosition.MatchString(text) }
 
 // PartSize is partSize.
 const PartSize = partSize

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook/codes"
 	"github.com/belay-run/belay/internal/inspect"
+	"github.com/belay-run/belay/internal/lazyregexp"
 	"github.com/belay-run/belay/serve/api"
 )
 
@@ -61,7 +61,7 @@ type openAIProblem struct {
 }
 
 // pointerIndex matches the indexes in a JSON pointer.
-var pointerIndex = regexp.MustCompile(`/(\d+)`)
+var pointerIndex = lazyregexp.New(`/(\d+)`)
 
 // openAI returns the problem in the form of OpenAI.
 func (p *Problem) openAI() openAIProblem {

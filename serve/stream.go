@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"sync"
 	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook/codes"
+	"github.com/belay-run/belay/internal/lazyregexp"
 	"github.com/belay-run/belay/serve/api"
 )
 
@@ -289,7 +289,7 @@ type sessionEventsIn struct {
 }
 
 // validPosition matches the positions of events: see belay.Event.Position.
-var validPosition = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d{1,18}(-\d{1,9}|-end-\d{1,18}-[a-z_]{1,40})?$`) })
+var validPosition = lazyregexp.New(`^\d{1,18}(-\d{1,9}|-end-\d{1,18}-[a-z_]{1,40})?$`)
 
 func sessionEvents(ctx context.Context, s *Server, q *request, in *sessionEventsIn) error {
 	info, err := s.session(ctx, q, in.Session)
@@ -300,7 +300,7 @@ func sessionEvents(ctx context.Context, s *Server, q *request, in *sessionEvents
 	if last := q.r.Header.Get("Last-Event-ID"); last != "" {
 		after = last
 	}
-	if !validPosition().MatchString(after) {
+	if !validPosition.MatchString(after) {
 		return problem(http.StatusBadRequest, codes.CursorInvalid, "the position %.80q is invalid: use the id of an event", after)
 	}
 	id := info.ID // the stream keeps nothing else of info

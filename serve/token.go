@@ -13,13 +13,13 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lazyregexp"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/wholefile"
 )
@@ -98,7 +98,7 @@ func OpenTokens(dir string) *Tokens { return &Tokens{dir: dir} }
 // command line.
 const localName = "local"
 
-var validName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`) })
+var validName = lazyregexp.New(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
 // ErrTokenExists says that a token already exists. ErrNoToken says that it does not exist.
 var (
@@ -108,7 +108,7 @@ var (
 
 // Create makes a token and returns its secret. The secret is not stored.
 func (t *Tokens) Create(name string, roles []Role, labels map[string]string) (secret string, err error) {
-	if !validName().MatchString(name) {
+	if !validName.MatchString(name) {
 		return "", fmt.Errorf("the name %q of the token is invalid: use a to z, 0 to 9, and . _ -", name)
 	}
 	if len(roles) == 0 {

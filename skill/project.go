@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/belay-run/belay/internal/lazyregexp"
 )
 
 // marker is a file that identifies the language of a project.
@@ -147,7 +149,7 @@ func readSome(project fs.FS, file string) string {
 	return string(data)
 }
 
-var comments = regexp.MustCompile(`(?m)(?:^|\s)(?:#|//).*$`)
+var comments = lazyregexp.New(`(?m)(?:^|\s)(?:#|//).*$`)
 
 // framework returns the framework whose sign is in the text of a file, or "".
 func (m *marker) framework(file, text string) string {

@@ -2,10 +2,10 @@ package skill
 
 import (
 	"html"
-	"regexp"
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lazyregexp"
 	"github.com/belay-run/belay/internal/scan"
 )
 
@@ -20,7 +20,7 @@ type Token = scan.Token
 
 // placeholders matches the placeholders that replace the /names of directives and skills
 // in a message.
-var placeholders = regexp.MustCompile(`\[invoked_extension__(hook|skill)_([A-Za-z][A-Za-z0-9_:-]*)\]`)
+var placeholders = lazyregexp.New(`\[invoked_extension__(hook|skill)_([A-Za-z][A-Za-z0-9_:-]*)\]`)
 
 // taskOf returns a message without placeholders.
 func taskOf(text string) string {
@@ -51,7 +51,7 @@ func (s *set) named(text string) []*Skill {
 }
 
 // closes matches an end tag that could end the element around a skill's text.
-var closes = regexp.MustCompile(`(?i)<(\s*)/(\s*(?:content|skill|sections|resources|available_skills|system-reminder))\b`)
+var closes = lazyregexp.New(`(?i)<(\s*)/(\s*(?:content|skill|sections|resources|available_skills|system-reminder))\b`)
 
 // contained escapes end tags in a text, so that the text cannot end its element.
 func contained(text string) string {

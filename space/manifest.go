@@ -8,10 +8,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/belay-run/belay/internal/lazyregexp"
 	"github.com/belay-run/belay/internal/near"
 )
 
@@ -35,7 +35,7 @@ const mostManifest = 64 << 10
 // mostText is the maximum length of a field in characters.
 const mostText = 1024
 
-var idForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+var idForm = lazyregexp.New(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
 // reserved are ids that could be confused with origins.
 var reserved = []string{"host", "operator", "project", "space", "belay"}

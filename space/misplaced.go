@@ -5,11 +5,11 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/belay-run/belay/declare"
+	"github.com/belay-run/belay/internal/lazyregexp"
 )
 
 // Misplaced returns the absolute paths of files that look like hook files but are not read,
@@ -58,8 +58,8 @@ func isDeclaring(name string) bool {
 // hooksKey matches the key "hooks" in a YAML file. phaseKey matches the key "phase" of a
 // hook.
 var (
-	hooksKey = regexp.MustCompile(`(?m)^["']?hooks["']?[ \t]*:`)
-	phaseKey = regexp.MustCompile(`(?m)^[ \t]*(?:-[ \t]+)?(?:\{[ \t]*)?["']?phase["']?[ \t]*:`)
+	hooksKey = lazyregexp.New(`(?m)^["']?hooks["']?[ \t]*:`)
+	phaseKey = lazyregexp.New(`(?m)^[ \t]*(?:-[ \t]+)?(?:\{[ \t]*)?["']?phase["']?[ \t]*:`)
 )
 
 // declares reports whether a file looks like a hook file. Scripts may have other YAML and

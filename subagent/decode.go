@@ -42,7 +42,7 @@ func Parse(file string, text []byte) (*Declaration, []Problem) {
 		}
 		r.d.Prompt = body
 	}
-	if !validName().MatchString(r.d.Name) {
+	if !validName.MatchString(r.d.Name) {
 		line := 0
 		if v := doc.Field("name"); v != nil {
 			line = v.Line

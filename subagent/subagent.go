@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"regexp"
 	"slices"
-	"sync"
 	"time"
 	"unicode/utf8"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lazyregexp"
 )
 
 // Subagent is an agent, a function or a service that gets tasks.
@@ -99,16 +98,14 @@ var (
 
 // validName matches valid names. A name must not have a dot: names are part of session
 // ids, and there a dot marks the id of a call.
-var validName = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
-})
+var validName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 
 const nameRule = "a name is 1 to 64 letters, digits, _ and -, and begins with a letter or a digit"
 
 // sound returns an error if the subagent is not valid.
 func (s *Subagent) sound() error {
 	switch {
-	case !validName().MatchString(s.Name):
+	case !validName.MatchString(s.Name):
 		return fmt.Errorf("subagent %q: name: %s", s.Name, nameRule)
 	case s.Factory == nil:
 		return fmt.Errorf("subagent %q: the factory is nil: set Factory", s.Name)

@@ -3,9 +3,10 @@ package toolbox
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/belay-run/belay/internal/lazyregexp"
 )
 
 const (
@@ -14,7 +15,7 @@ const (
 	maxQuoted     = 12     // lines of similar text that are quoted
 )
 
-var numbered = regexp.MustCompile(`^ *\d+\t`)
+var numbered = lazyregexp.New(`^ *\d+\t`)
 
 // nearest describes the part of a text that is most similar to old, which was not found.
 func nearest(text, old string) string {

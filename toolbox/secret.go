@@ -1,8 +1,7 @@
 package toolbox
 
 import (
-	"regexp"
-
+	"github.com/belay-run/belay/internal/lazyregexp"
 	"github.com/belay-run/belay/internal/redact"
 )
 
@@ -13,4 +12,4 @@ func looksSecret(name, value string) bool {
 }
 
 // urlPassword matches a URL that contains a password.
-var urlPassword = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#:]*:[^\s/?#]+@`)
+var urlPassword = lazyregexp.New(`[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#:]*:[^\s/?#]+@`)

@@ -7,11 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/belay-run/belay/internal/frontmatter"
+	"github.com/belay-run/belay/internal/lazyregexp"
 	"github.com/belay-run/belay/permit"
 	"github.com/belay-run/belay/subagent"
 )
@@ -193,7 +193,7 @@ func (a *Agent) mode(name string) bool {
 	return true
 }
 
-var notOfName = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
+var notOfName = lazyregexp.New(`[^A-Za-z0-9_-]+`)
 
 // agentName returns a name that Belay accepts.
 func agentName(name string) string {

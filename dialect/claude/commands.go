@@ -7,12 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/belay-run/belay/internal/frontmatter"
+	"github.com/belay-run/belay/internal/lazyregexp"
 	"github.com/belay-run/belay/skill"
 )
 
@@ -139,7 +139,7 @@ func (c *Commands) Read(ctx context.Context, id, section string) (skill.Reading,
 	return skill.Reading{}, fmt.Errorf("command %q: %w", id, skill.ErrNotFound)
 }
 
-var notOfCommand = regexp.MustCompile(`[^A-Za-z0-9_:-]+`)
+var notOfCommand = lazyregexp.New(`[^A-Za-z0-9_:-]+`)
 
 // parse makes a skill of the text of a file.
 func (c *Commands) parse(name, text string) (*skill.Skill, error) {

@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/belay-run/belay/internal/lazyregexp"
 )
 
 // Filling fills in the placeholders in the text of a command or a skill:
@@ -36,8 +37,8 @@ type Filling struct {
 }
 
 var (
-	placeholder = regexp.MustCompile("(?s)```!\\s*\\n(.*?)\\n?```|(^|\\s)!`([^`\\n]+)`|(^|\\s)@([A-Za-z0-9_./~$-][^\\s`'\",;)]*)|\\$ARGUMENTS(?:\\[(\\d{1,2})\\])?|\\$(\\d)(\\w?)|\\$\\{([A-Z][A-Z0-9_]*)\\}")
-	inCommand   = regexp.MustCompile(`\$ARGUMENTS(?:\[(\d{1,2})\])?|\$(\d)(\w?)|\$\{([A-Z][A-Z0-9_]*)\}`)
+	placeholder = lazyregexp.New("(?s)```!\\s*\\n(.*?)\\n?```|(^|\\s)!`([^`\\n]+)`|(^|\\s)@([A-Za-z0-9_./~$-][^\\s`'\",;)]*)|\\$ARGUMENTS(?:\\[(\\d{1,2})\\])?|\\$(\\d)(\\w?)|\\$\\{([A-Z][A-Z0-9_]*)\\}")
+	inCommand   = lazyregexp.New(`\$ARGUMENTS(?:\[(\d{1,2})\])?|\$(\d)(\w?)|\$\{([A-Z][A-Z0-9_]*)\}`)
 )
 
 // Fill returns the text with its placeholders filled in.

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
 	"strings"
 
 	"github.com/belay-run/belay/internal/frontmatter"
+	"github.com/belay-run/belay/internal/lazyregexp"
 )
 
 // head is the frontmatter of a file, and the text after it.
@@ -19,7 +19,7 @@ type head struct {
 
 // hintLine matches an argument-hint such as [number] [priority], which is usual and no valid
 // YAML.
-var hintLine = regexp.MustCompile(`(?m)^argument-hint:[ \t]*[\[<{@|*&!%#].*$`)
+var hintLine = lazyregexp.New(`(?m)^argument-hint:[ \t]*[\[<{@|*&!%#].*$`)
 
 // readHead reads a Markdown file. Claude Code reads frontmatter that is no valid YAML, for
 // example a description with colons and quotes in it. So readHead reads such frontmatter line
@@ -49,7 +49,7 @@ func readHead(text string) (*head, error) {
 	return &head{Document: doc, notes: []string{fmt.Sprintf("line %d: the frontmatter is no valid YAML, so it was read line by line (%s)", wrong.Line, wrong.Message)}}, nil
 }
 
-var keyLine = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_-]*)[ \t]*:(?:[ \t]+(.*))?$`)
+var keyLine = lazyregexp.New(`^([A-Za-z][A-Za-z0-9_-]*)[ \t]*:(?:[ \t]+(.*))?$`)
 
 // lines reads frontmatter line by line: a line that begins with a key and a colon begins a
 // field, and every other line continues the field above. Lines that begin with a dash are a

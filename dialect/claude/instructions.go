@@ -7,10 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/belay-run/belay/internal/lazyregexp"
 )
 
 // The limits of instructions.
@@ -312,7 +313,7 @@ func (r *instructions) rules(dir, within string) {
 	})
 }
 
-var hasPaths = regexp.MustCompile(`(?m)^(paths|globs)\s*:`)
+var hasPaths = lazyregexp.New(`(?m)^(paths|globs)\s*:`)
 
 // cutHead splits a text into its frontmatter and the rest.
 func cutHead(text string) (head, body string, ok bool) {
@@ -325,7 +326,7 @@ func cutHead(text string) (head, body string, ok bool) {
 }
 
 // imported matches @path at the beginning of a word.
-var imported = regexp.MustCompile(`(^|[\s(])@((?:[^\s\\]|\\ )+)`)
+var imported = lazyregexp.New(`(^|[\s(])@((?:[^\s\\]|\\ )+)`)
 
 // expand returns a text with the text of its imports. An import inside code stays as it is.
 func (r *instructions) expand(one *Instruction, text, file, within string, depth int) string {
@@ -427,7 +428,7 @@ func Render(files []Instruction, shown func(path string) string) string {
 	return strings.TrimSpace(b.String())
 }
 
-var closing = regexp.MustCompile(`(?i)<(\s*)/(\s*(?:instructions|system-reminder))\b`)
+var closing = lazyregexp.New(`(?i)<(\s*)/(\s*(?:instructions|system-reminder))\b`)
 
 // contained escapes end tags in a text, so that the text cannot end its element.
 func contained(text string) string { return closing.ReplaceAllString(text, `<$1\/$2`) }

@@ -7,10 +7,10 @@ import (
 	"io/fs"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/belay-run/belay/internal/lazyregexp"
 	"github.com/belay-run/belay/mcptool"
 )
 
@@ -159,7 +159,7 @@ func (r *servers) programs(s *mcptool.Server) {
 }
 
 // variable matches ${NAME} and ${NAME:-default}.
-var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}`)
+var variable = lazyregexp.New(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}`)
 
 // expand replaces variables. In env and headers, it replaces only those of Claude Code: package
 // mcptool replaces the others when the server starts, so that secrets stay out of listings.

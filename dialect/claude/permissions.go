@@ -12,6 +12,7 @@ import (
 
 	"github.com/belay-run/belay/dialect"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/lazyregexp"
 	"github.com/belay-run/belay/permit"
 	"github.com/belay-run/belay/skill"
 	"github.com/belay-run/belay/subagent"
@@ -401,7 +402,7 @@ func (t *translation) local(path string) string {
 }
 
 // clean matches the words that a rule of package permit can have.
-var clean = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,~-]+$`)
+var clean = lazyregexp.New(`^[A-Za-z0-9_./:=@%+,~-]+$`)
 
 // command translates a rule about commands. A * matches any text, also several words. A
 // pattern that ends with :* or with a blank and * also matches without more words.
@@ -484,4 +485,4 @@ func commandExpression(spec string) string {
 	return b.String()
 }
 
-var blanks = regexp.MustCompile(`\s+`)
+var blanks = lazyregexp.New(`\s+`)

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +15,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/dialect"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/lazyregexp"
 )
 
 // Options are the parts of an engine. All fields are required, except Expiry and Servers.
@@ -319,7 +319,7 @@ func (e *Engine) remember(ctx context.Context, ev *event, session string) error 
 }
 
 // odd matches what the id of a session must not have.
-var odd = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+var odd = lazyregexp.New(`[^A-Za-z0-9._-]+`)
 
 // sessionID returns the id of the session in Belay's store.
 func sessionID(ev *event) string {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/lazyregexp"
 )
 
 // TestSecrets puts secrets wherever a program has text that must not be stored: in inputs,
@@ -35,7 +35,7 @@ const (
 	safeMark   = "planted-safe-"
 )
 
-var plantedWord = regexp.MustCompile(`(?:` + secretMark + `|` + safeMark + `)[a-z0-9-]*`)
+var plantedWord = lazyregexp.New(`(?:` + secretMark + `|` + safeMark + `)[a-z0-9-]*`)
 
 // safeWords are texts that must be stored, because a handler marked them as safe.
 var safeWords = []string{safe("audit"), safe("error"), safe("job-audit")}

@@ -5,13 +5,13 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/lazyregexp"
 	"github.com/belay-run/belay/toolbox"
 )
 
@@ -43,7 +43,7 @@ func KeyOf(settings *config.Loaded, p *config.Provider) (key, where string, err 
 
 // assignment matches a line that sets a variable, as in shell files. It does not match a
 // base64 key that ends with "=".
-var assignment = regexp.MustCompile(`^(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*[^=\s]`)
+var assignment = lazyregexp.New(`^(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*[^=\s]`)
 
 // notAKey returns why the content of a key file is not a key, or "" if it may be one. It
 // does not repeat the content.
@@ -76,7 +76,7 @@ const shortestKey = 8
 type confiner = func(context.Context, *belay.Invocation, *toolbox.ShellRun) error
 
 // serverToken matches a token of belay serve.
-var serverToken = regexp.MustCompile(`belay_[A-Za-z0-9]{20,}`)
+var serverToken = lazyregexp.New(`belay_[A-Za-z0-9]{20,}`)
 
 // holdsKey returns a function that reports whether a variable contains the key of a provider, a
 // token of a channel, a token of belay serve, or the credentials of a collector of OpenTelemetry.

@@ -7,11 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/lazyregexp"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/store/sqlite"
 )
@@ -59,8 +59,8 @@ func ReadOnlyPlace(err error) bool {
 // and connection settings for libpq. The name was made an absolute path before, so double
 // slashes are single.
 var (
-	schemed = regexp.MustCompile(`(?:^|[\\/])([A-Za-z][A-Za-z0-9+.-]+):[\\/]`)
-	worded  = regexp.MustCompile(`(?i)(?:^|[\\/\s'])(?:host|hostaddr|port|dbname|user|password|service)\s*=`)
+	schemed = lazyregexp.New(`(?:^|[\\/])([A-Za-z][A-Za-z0-9+.-]+):[\\/]`)
+	worded  = lazyregexp.New(`(?i)(?:^|[\\/\s'])(?:host|hostaddr|port|dbname|user|password|service)\s*=`)
 )
 
 // CheckStore returns an error if the name of the store looks like a database that Belay
@@ -124,7 +124,7 @@ func MakeHome(dir string) error {
 }
 
 // copyName matches what package store/sqlite appends to the name of a store when it copies the store before a migration.
-var copyName = regexp.MustCompile(`^\.v\d+\.bak(\.part)?$`)
+var copyName = lazyregexp.New(`^\.v\d+\.bak(\.part)?$`)
 
 // StoreCopies returns the copies of a store's earlier versions beside it.
 func StoreCopies(file string) []string {

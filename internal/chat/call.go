@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/label"
+	"github.com/belay-run/belay/internal/lazyregexp"
 	"github.com/belay-run/belay/internal/visible"
 )
 
@@ -249,7 +249,7 @@ func (m *model) wholeResult() {
 
 // leftOut matches the line that stands for the middle of a long result, of which the model got only
 // the beginning and the end.
-var leftOut = regexp.MustCompile(`(?m)^\[\.{3} .* left out.*\.{3}\]$`)
+var leftOut = lazyregexp.New(`(?m)^\[\.{3} .* left out.*\.{3}\]$`)
 
 // resultLines returns a finished call and at most so many lines of its result, or of its diff.
 func (m *model) resultLines(c *call, most, mostOfDiff int) []string {

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -16,12 +15,13 @@ import (
 	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/inspect"
+	"github.com/belay-run/belay/internal/lazyregexp"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/phasejson"
 	"github.com/spf13/cobra"
 )
 
-var hookID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+var hookID = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // newHook describes the hook to write.
 type newHook struct {

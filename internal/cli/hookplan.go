@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -12,6 +11,7 @@ import (
 
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/inspect"
+	"github.com/belay-run/belay/internal/lazyregexp"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/serve/api"
 )
@@ -167,7 +167,7 @@ func order(e hook.PlanEntry) string {
 }
 
 // extreme matches a priority so large that it only means "first" or "last".
-var extreme = regexp.MustCompile(`priority -?\d{9,}`)
+var extreme = lazyregexp.New(`priority -?\d{9,}`)
 
 // failing returns what a failed run of a hook means, such as "fails open". It does not
 // return "closed" alone: that word means a gate that is not allowed to run.

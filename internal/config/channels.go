@@ -6,11 +6,12 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
+
+	"github.com/belay-run/belay/internal/lazyregexp"
 )
 
 // These are the kinds of channels.
@@ -87,7 +88,7 @@ func checkTraceURL(address string) error {
 }
 
 // channelName matches the names of channels, which are also names of files.
-var channelName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`)
+var channelName = lazyregexp.New(`^[a-z0-9][a-z0-9_-]{0,31}$`)
 
 // channels reads the channels of a file. It records mistakes with their line.
 func (r *reading) channels(node ast.Node) map[string]Channel {
@@ -122,15 +123,15 @@ var channelKeys = map[string]struct{ needs, may []string }{
 // channelIDs are the ids that a service sends: an answer is compared with them. A name that people read there would match nobody,
 // or later somebody else who has taken the name.
 var channelIDs = map[string]struct {
-	to, approver         *regexp.Regexp
+	to, approver         *lazyregexp.Regexp
 	findTo, findApprover string
 }{
 	ChannelSlack: {
-		regexp.MustCompile(`^[CDGUW][A-Z0-9]+$`), regexp.MustCompile(`^[UW][A-Z0-9]+$`),
+		lazyregexp.New(`^[CDGUW][A-Z0-9]+$`), lazyregexp.New(`^[UW][A-Z0-9]+$`),
 		"such as C0123456789, at the end of the details of the channel", "such as U0123456789, in the menu of the person's profile",
 	},
 	ChannelTelegram: {
-		regexp.MustCompile(`^-?\d+$`), regexp.MustCompile(`^\d+$`),
+		lazyregexp.New(`^-?\d+$`), lazyregexp.New(`^\d+$`),
 		"such as \"-1001234567890\" for a group: getUpdates of the bot's API shows it after a message in the chat", "such as \"123456789\": when the person presses a button, the refusal shows the id",
 	},
 }

@@ -8,11 +8,11 @@ import (
 	"maps"
 	"net/url"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lazyregexp"
 	"github.com/belay-run/belay/internal/near"
 )
 
@@ -236,11 +236,11 @@ func (l *Loaded) checkProvider() error {
 
 // providerName matches valid names of providers. They have no slash, because the first
 // slash of a model name ends the provider's name.
-var providerName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+var providerName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 // variableName matches names of variables. Lower-case letters are not allowed, so that
 // Belay rejects an API key that was written here by mistake, and does not show it.
-var variableName = regexp.MustCompile(`^[A-Z_][A-Z0-9_]*$`)
+var variableName = lazyregexp.New(`^[A-Z_][A-Z0-9_]*$`)
 
 // checkURL returns an error if a URL is invalid. The error does not quote a URL that may
 // contain a password.

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 
 	"github.com/belay-run/belay/dialect"
 	"github.com/belay-run/belay/dialect/claude"
+	"github.com/belay-run/belay/internal/lazyregexp"
 	"github.com/belay-run/belay/skill"
 )
 
@@ -140,4 +140,4 @@ func (im *importer) geminiCommands() {
 	})
 }
 
-var geminiFile = regexp.MustCompile(`@\{([^}]+)\}`)
+var geminiFile = lazyregexp.New(`@\{([^}]+)\}`)

@@ -14,6 +14,7 @@ import (
 	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/frontmatter"
+	"github.com/belay-run/belay/internal/lazyregexp"
 	"github.com/belay-run/belay/permit"
 )
 
@@ -73,8 +74,8 @@ func (im *importer) writeRules() {
 }
 
 var (
-	permitLine = regexp.MustCompile(`(?m)^permit:[ \t]*(?:#.*)?$`)
-	anyPermit  = regexp.MustCompile(`(?m)^["']?permit["']?[ \t]*:`)
+	permitLine = lazyregexp.New(`(?m)^permit:[ \t]*(?:#.*)?$`)
+	anyPermit  = lazyregexp.New(`(?m)^["']?permit["']?[ \t]*:`)
 )
 
 // block returns the key permit with rules and guards.

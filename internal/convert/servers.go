@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/belay-run/belay/internal/lazyregexp"
 	"github.com/belay-run/belay/mcptool"
 )
 
@@ -100,7 +101,7 @@ func (im *importer) server(from, name string, value json.RawMessage) (server, er
 }
 
 // aVariable matches variables in all spellings that agents have.
-var aVariable = regexp.MustCompile(`\$\{[^}]*\}|\$[A-Za-z_]`)
+var aVariable = lazyregexp.New(`\$\{[^}]*\}|\$[A-Za-z_]`)
 
 // places checks what is relative to the project: Belay's own file has another directory, and
 // trust covers only programs in it.

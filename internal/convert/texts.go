@@ -6,13 +6,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/belay-run/belay/dialect/claude"
 	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/frontmatter"
+	"github.com/belay-run/belay/internal/lazyregexp"
 	"github.com/belay-run/belay/skill"
 	"github.com/belay-run/belay/subagent"
 )
@@ -79,10 +79,10 @@ func (im *importer) agents(dir string) {
 }
 
 // runs matches the placeholders that run a shell command.
-var runs = regexp.MustCompile("(^|\\s)!`|```!")
+var runs = lazyregexp.New("(^|\\s)!`|```!")
 
 // placeholders matches the other placeholders that Belay's own skills do not have.
-var placeholders = regexp.MustCompile(`\$\d|\$ARGUMENTS\[|(^|\s)@[A-Za-z0-9_./~-]|\$\{CLAUDE_`)
+var placeholders = lazyregexp.New(`\$\d|\$ARGUMENTS\[|(^|\s)@[A-Za-z0-9_./~-]|\$\{CLAUDE_`)
 
 // commands writes the commands of a directory as skills.
 func (im *importer) commands(ctx context.Context, dir string) {

@@ -8,13 +8,13 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"regexp"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/lazyregexp"
 	"github.com/belay-run/belay/policy"
 )
 
@@ -125,7 +125,7 @@ func newScanner() hook.Handler[belay.ToolCall, belay.ToolVerdict] {
 	}
 }
 
-var keyPattern = regexp.MustCompile(`key-[a-z0-9]+`)
+var keyPattern = lazyregexp.New(`key-[a-z0-9]+`)
 
 func redact(_ context.Context, r belay.ToolResult) (belay.ToolReaction, error) {
 	clean := keyPattern.ReplaceAllString(r.Text(), "[REDACTED]")
@@ -135,7 +135,7 @@ func redact(_ context.Context, r belay.ToolResult) (belay.ToolReaction, error) {
 	return belay.RewriteResult(clean), nil
 }
 
-var datedVersion = regexp.MustCompile(`(?m)^# \S+ \(\d{4}-\d\d-\d\d\)$`)
+var datedVersion = lazyregexp.New(`(?m)^# \S+ \(\d{4}-\d\d-\d\d\)$`)
 
 // houseStyle tells the model if a written changelog has no version with a date.
 func houseStyle(_ context.Context, r belay.ToolResult) (belay.ToolReaction, error) {

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/lazyregexp"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/memory"
 	"github.com/belay-run/belay/skill"
@@ -103,7 +103,7 @@ func (c *HookCheck) All(v *Hooks) []string {
 
 // shellWord matches the first word of a shell command, if the shell does not expand that
 // word.
-var shellWord = regexp.MustCompile(`^\s*([A-Za-z0-9._+@%:,/-]+)(\s|;|$)`)
+var shellWord = lazyregexp.New(`^\s*([A-Za-z0-9._+@%:,/-]+)(\s|;|$)`)
 
 // shellWords are built-in commands and keywords of shells.
 var shellWords = strings.Fields(". : alias bg break case cd command continue echo eval exec exit export false fg for if jobs kill local printf pwd read readonly return set shift test time times trap true type ulimit umask unset until wait while")

@@ -5,16 +5,14 @@ package namedfile
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
+
+	"github.com/belay-run/belay/internal/lazyregexp"
 )
 
 // words matches what may be the path of a file in a command.
-var words = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`[^\s"'=;&|<>()` + "`" + `]+`)
-})
+var words = lazyregexp.New(`[^\s"'=;&|<>()` + "`" + `]+`)
 
 // Find returns the files of the project, of the plugin and of the home directory that a
 // command names. root is the directory of the plugin, or empty.
@@ -26,7 +24,7 @@ func Find(project, root string, argv []string) []string {
 		"${GEMINI_PROJECT_DIR}", project, "$GEMINI_PROJECT_DIR", project, "${CLAUDE_PROJECT_DIR:-.}", project, "$HOME", home, "${HOME}", home, "$(pwd)", project, "$PWD", project,
 	)
 	for _, arg := range argv {
-		for _, word := range words().FindAllString(fill.Replace(arg), -1) {
+		for _, word := range words.FindAllString(fill.Replace(arg), -1) {
 			if rest, ok := strings.CutPrefix(word, "~/"); ok {
 				word = filepath.Join(home, rest)
 			}

@@ -5,12 +5,12 @@ package recorded
 import (
 	"encoding/json"
 	"iter"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lazyregexp"
 )
 
 // Call is a call in a transcript, with its result.
@@ -46,7 +46,7 @@ func (c *Call) Denied() (by, why string, ok bool) {
 
 // denial matches the result of a denied call, as turn.refuse in the root package writes it. A
 // long reason may be cut.
-var denial = regexp.MustCompile(`(?s)^Denied by ("(?:[^"\\]|\\.)*"): (.*)`)
+var denial = lazyregexp.New(`(?s)^Denied by ("(?:[^"\\]|\\.)*"): (.*)`)
 
 // Denial returns who denied a call, and why, from the text of its result. If the text does not say
 // it, why is the text.
@@ -110,7 +110,7 @@ func Calls(session string, messages iter.Seq2[*belay.Message, error]) iter.Seq2[
 }
 
 // placeholder matches a slash command in a stored user message.
-var placeholder = regexp.MustCompile(`\[invoked_extension__(?:hook|skill)_([A-Za-z][A-Za-z0-9_-]*)\]`)
+var placeholder = lazyregexp.New(`\[invoked_extension__(?:hook|skill)_([A-Za-z][A-Za-z0-9_-]*)\]`)
 
 // Commands returns the text of a stored user message with its slash commands as the user typed
 // them.

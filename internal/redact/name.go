@@ -1,10 +1,10 @@
 package redact
 
 import (
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
+
+	"github.com/belay-run/belay/internal/lazyregexp"
 )
 
 // Name reports whether the name of a variable, a flag or a field looks like the name of a
@@ -14,13 +14,11 @@ func Name(name string) bool {
 	if slices.Contains(notSecret, strings.ToUpper(name)) {
 		return false
 	}
-	words := strings.FieldsFunc(camel().ReplaceAllString(name, "${1}_${2}"), func(r rune) bool { return r == '_' || r == '-' || r == '.' })
+	words := strings.FieldsFunc(camel.ReplaceAllString(name, "${1}_${2}"), func(r rune) bool { return r == '_' || r == '-' || r == '.' })
 	return slices.ContainsFunc(words, func(word string) bool { return secretWord(strings.ToUpper(word)) })
 }
 
-var camel = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`([a-z0-9])([A-Z])`)
-})
+var camel = lazyregexp.New(`([a-z0-9])([A-Z])`)
 
 // notSecret are variables whose names look like secrets, but whose values are paths.
 // SSH_AUTH_SOCK is the socket of an SSH agent. It gives access to keys only on this

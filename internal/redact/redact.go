@@ -96,7 +96,7 @@ func (r *rule) apply(text string) string {
 }
 
 // isLiteral reports whether a text is the secret itself, and not a reference to a variable.
-func isLiteral(_, text string) bool { return !reference().MatchString(text) }
+func isLiteral(_, text string) bool { return !reference.MatchString(text) }
 
 // isHeader reports whether the value of a header has a secret that no other rule has
 // replaced.

@@ -1,24 +1,22 @@
 package redact
 
 import (
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
+
+	"github.com/belay-run/belay/internal/lazyregexp"
 )
 
 // named matches a name and the separator before its value, as in TOKEN=x, "token": "x",
 // --token x, and "--token", "x".
-var named = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`([A-Za-z_][A-Za-z0-9_.-]*)(\\*["'` + "`" + `]?(?:\s*(?:=>|:=|[=:])\s*|\s*,\s*|\s+))`)
-})
+var named = lazyregexp.New(`([A-Za-z_][A-Za-z0-9_.-]*)(\\*["'` + "`" + `]?(?:\s*(?:=>|:=|[=:])\s*|\s*,\s*|\s+))`)
 
 // namedValues replaces values whose names look like names of secrets.
 func namedValues(text string) string {
 	var b strings.Builder
 	done := 0 // the text before this index is already written
 	for at := 0; at < len(text); {
-		found := named().FindStringSubmatchIndex(text[at:])
+		found := named.FindStringSubmatchIndex(text[at:])
 		if found == nil {
 			break
 		}
@@ -77,9 +75,7 @@ func escapesBefore(text string) int { return len(text) - len(strings.TrimRight(t
 
 // reference matches a text that a shell replaces completely: a variable or a command.
 // Such a text is not a secret, and a person who reads the text needs it.
-var reference = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(?:\$[A-Za-z_][A-Za-z0-9_]*$|\$\{[A-Za-z_][A-Za-z0-9_]*$|\$\{[A-Za-z_][A-Za-z0-9_]*\}$|\$\()`)
-})
+var reference = lazyregexp.New(`^(?:\$[A-Za-z_][A-Za-z0-9_]*$|\$\{[A-Za-z_][A-Za-z0-9_]*$|\$\{[A-Za-z_][A-Za-z0-9_]*\}$|\$\()`)
 
 // plain are values that are not secrets: they name a kind of secret, or mean that there is
 // none.
@@ -91,7 +87,7 @@ func keeps(name, value string, flag, expands bool) bool {
 	switch {
 	case value == Mark, slices.Contains(plain, strings.ToLower(value)):
 		return true
-	case expands && reference().MatchString(value):
+	case expands && reference.MatchString(value):
 		return true
 	case flag && strings.HasPrefix(value, "-"): // the value is the next flag
 		return true

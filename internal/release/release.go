@@ -10,10 +10,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/belay-run/belay/internal/lazyregexp"
 )
 
 // A release is one version of Belay, and where its files go.
@@ -65,7 +66,7 @@ func parsePlatforms(list string) ([]platform, error) {
 }
 
 // semantic is a version with a v, as in semver.org. Build metadata is left out: a commit has one version.
-var semantic = regexp.MustCompile(`^v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`)
+var semantic = lazyregexp.New(`^v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`)
 
 func (r *release) setVersion(version string) error {
 	if !semantic.MatchString(version) {

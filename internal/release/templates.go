@@ -5,8 +5,9 @@ import (
 	_ "embed"
 	"encoding/hex"
 	"fmt"
-	"regexp"
 	"strings"
+
+	"github.com/belay-run/belay/internal/lazyregexp"
 )
 
 var (
@@ -19,7 +20,7 @@ var (
 )
 
 // value is a place in a template: @NAME@.
-var value = regexp.MustCompile(`@[A-Z0-9_]+@`)
+var value = lazyregexp.New(`@[A-Z0-9_]+@`)
 
 // fill returns a template with the release's values. The sums are the checksums of the archives, by platform.
 func (r *release) fill(name, text string, sums map[string]string) ([]byte, error) {

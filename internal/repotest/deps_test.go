@@ -15,7 +15,8 @@ import (
 type level int
 
 const (
-	levelWords    level = iota // packages that the hook runtime and higher levels share
+	levelStandard level = iota // what packages everywhere miss in the standard library
+	levelWords                 // packages that the hook runtime and higher levels share
 	levelHook                  // the hook runtime
 	levelBelay                 // the runtime of agents: types, interfaces and the loop
 	levelShared                // internal packages that several packages of higher levels use
@@ -42,6 +43,7 @@ type room struct {
 // rooms has a line for every package: the test rejects a package without one. If several
 // patterns cover a package, the longest pattern applies.
 var rooms = []room{
+	{"internal/lazyregexp", levelStandard, nil, "programs start without the regular expressions that they do not need"},
 	{"internal/near", levelWords, nil, "near names are for the errors of every room"},
 	{"internal/visible", levelWords, nil, "what came from elsewhere is made fit for terminals alike wherever it is shown"},
 	{"internal/convert", levelInspect, []string{"github.com/pelletier/go-toml"}, "the files of other agents become Belay's own: it reads them as agents are assembled, and Codex and Gemini CLI have files in TOML"},

@@ -17,6 +17,8 @@ import (
 	"github.com/yuin/goldmark/renderer"
 	ghtml "github.com/yuin/goldmark/renderer/html"
 	"github.com/yuin/goldmark/text"
+
+	"github.com/belay-run/belay/internal/lazyregexp"
 )
 
 // A page is a page of the docs.
@@ -140,7 +142,7 @@ func relative(from, to string) string { return strings.Repeat("../", strings.Cou
 // anchors makes the ids of headings as GitHub does, so that links work in both places.
 type anchors map[string]int
 
-var notInAnchor = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+var notInAnchor = lazyregexp.New(`[^\p{L}\p{N} _-]`)
 
 func (a anchors) Generate(value []byte, _ ast.NodeKind) []byte {
 	id := strings.ReplaceAll(notInAnchor.ReplaceAllString(strings.ToLower(string(value)), ""), " ", "-")

@@ -11,13 +11,14 @@ import (
 	"math"
 	"math/big"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/belay-run/belay/internal/lazyregexp"
 )
 
 // Type is a Go type with its JSON Schema.
@@ -424,7 +425,7 @@ func (d *definition) reference() *jsonschema.Schema {
 	return &jsonschema.Schema{Ref: "#/$defs/" + d.name}
 }
 
-var notName = regexp.MustCompile(`[^A-Za-z0-9_]+`)
+var notName = lazyregexp.New(`[^A-Za-z0-9_]+`)
 
 // name returns a unique name for the definition of a type. It removes the package paths in
 // names of generic types.

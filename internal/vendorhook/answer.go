@@ -6,16 +6,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/declare"
 	"github.com/belay-run/belay/declare/worker"
 	"github.com/belay-run/belay/dialect"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/lazyregexp"
 )
 
 // exitBlock is the exit code that blocks, in all dialects.
@@ -238,26 +237,24 @@ func (s *said) decide(top, own, request keys) {
 var denials = []string{"deny", "block", "denied", "blocked", "reject", "rejected"}
 
 // denial finds a decision that denies in a text that is not valid JSON.
-var denial = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)["'](?:permissionDecision|decision|behavior)\\?["']\s*:\s*\\?["']\s*(` + strings.Join(denials, "|") + `)\s*\\?["']|["']continue\\?["']\s*:\s*(false)`)
-})
+var denial = lazyregexp.New(`(?i)["'](?:permissionDecision|decision|behavior)\\?["']\s*:\s*\\?["']\s*(` + strings.Join(denials, "|") + `)\s*\\?["']|["']continue\\?["']\s*:\s*(false)`)
 
 var (
-	colours = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\x1b\[[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]`) })
-	escapes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\\u00[0-9A-Fa-f]{2}`) })
+	colours = lazyregexp.New(`\x1b\[[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]`)
+	escapes = lazyregexp.New(`\\u00[0-9A-Fa-f]{2}`)
 )
 
 // deniedText returns the denial in a text that is not valid JSON, or "".
 func deniedText(text string) string {
-	plain := colours().ReplaceAllString(text, "")
-	plain = escapes().ReplaceAllStringFunc(plain, func(e string) string {
+	plain := colours.ReplaceAllString(text, "")
+	plain = escapes.ReplaceAllStringFunc(plain, func(e string) string {
 		var r string
 		if json.Unmarshal([]byte(`"`+e+`"`), &r) != nil {
 			return e
 		}
 		return r
 	})
-	return cmp.Or(denial().FindString(text), denial().FindString(plain))
+	return cmp.Or(denial.FindString(text), denial.FindString(plain))
 }
 
 // keys are all values of each key of an object, in order. A key can occur twice.

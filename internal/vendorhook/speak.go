@@ -5,12 +5,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/belay-run/belay/declare"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/lazyregexp"
 	"github.com/belay-run/belay/internal/namedfile"
 )
 
@@ -108,7 +108,7 @@ func Handlers(d *declare.Declaration) int {
 }
 
 // plainMatcher matches a matcher that is a list of names.
-var plainMatcher = regexp.MustCompile(`^[A-Za-z0-9_|, -]+$`)
+var plainMatcher = lazyregexp.New(`^[A-Za-z0-9_|, -]+$`)
 
 // grouped joins the matchers of one command, so that the command runs once for a call.
 // Matchers with different conditions stay apart.

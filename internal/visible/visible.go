@@ -3,13 +3,14 @@ package visible
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
+
+	"github.com/belay-run/belay/internal/lazyregexp"
 )
 
 // colours matches the escape sequences with which programs set colours, titles and links.
 // Clean removes them.
-var colours = regexp.MustCompile(`\x1b\[[0-9;:?]*[\x20-\x2f]*[\x40-\x7e]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)`)
+var colours = lazyregexp.New(`\x1b\[[0-9;:?]*[\x20-\x2f]*[\x40-\x7e]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)`)
 
 // Clean makes text of a model or a tool safe to show. It removes colours, replaces tabs by
 // spaces, and makes other control characters visible.

@@ -1,24 +1,16 @@
 package anthropic
 
 import (
-	"regexp"
-	"sync"
-
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lazyregexp"
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
 // The service accepts tool names that match fitName and call ids that match fitID.
 var (
-	fitName = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
-	})
-	fitID = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
-	})
-	unfit = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`[^a-zA-Z0-9_-]`)
-	})
+	fitName = lazyregexp.New(`^[a-zA-Z0-9_-]{1,128}$`)
+	fitID   = lazyregexp.New(`^[a-zA-Z0-9_-]+$`)
+	unfit   = lazyregexp.New(`[^a-zA-Z0-9_-]`)
 )
 
 // wireName returns a tool name that the service accepts. It changes only names that the
@@ -26,17 +18,17 @@ var (
 // different. The result depends only on the name, so old calls always have the same
 // encoding.
 func wireName(name string) string {
-	if fitName().MatchString(name) {
+	if fitName.MatchString(name) {
 		return name
 	}
-	fit := unfit().ReplaceAllString(name, "_")
+	fit := unfit.ReplaceAllString(name, "_")
 	return fit[:min(len(fit), 100)] + "_" + wire.Hash(name)[:8]
 }
 
 // wireID returns a call id that the service accepts. Ids from other providers may contain
 // characters that it rejects.
 func wireID(id string) string {
-	if fitID().MatchString(id) {
+	if fitID.MatchString(id) {
 		return id
 	}
 	return "toolu_" + wire.Hash(id)[:32]

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"net/http"
 	"os"
-	"regexp"
 	"strings"
 	"sync"
 	"unique"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lazyregexp"
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
@@ -91,7 +91,7 @@ func New(model string, opts *Options) *Model {
 }
 
 // modelName matches the names of models. A name is part of the URL of a request.
-var modelName = regexp.MustCompile(`^([a-zA-Z]+/)?[a-zA-Z0-9][a-zA-Z0-9_.-]*$`)
+var modelName = lazyregexp.New(`^([a-zA-Z]+/)?[a-zA-Z0-9][a-zA-Z0-9_.-]*$`)
 
 // path returns the path and the query of a request.
 func (m *Model) path() string {

@@ -4,13 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lazyregexp"
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
@@ -224,13 +223,11 @@ func saidBy(answer *wire.RefusalError) *serviceError {
 
 // tryAgain finds in a message how long to wait. An error in a stream has no header for
 // this.
-var tryAgain = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)try again in (\d[0-9.hms ]*)`)
-})
+var tryAgain = lazyregexp.New(`(?i)try again in (\d[0-9.hms ]*)`)
 
 // waitIn returns the wait that a message asks for, or 0.
 func waitIn(message string) time.Duration {
-	found := tryAgain().FindStringSubmatch(message)
+	found := tryAgain.FindStringSubmatch(message)
 	if found == nil {
 		return 0
 	}

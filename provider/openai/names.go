@@ -1,10 +1,9 @@
 package openai
 
 import (
-	"regexp"
 	"strings"
-	"sync"
 
+	"github.com/belay-run/belay/internal/lazyregexp"
 	"github.com/belay-run/belay/provider/internal/wire"
 )
 
@@ -12,19 +11,11 @@ import (
 // limit for ids is lower in Chat than in Responses. This package uses the lower limit for
 // both.
 var (
-	fitName = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
-	})
-	fitID = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^[a-zA-Z0-9_-]{1,40}$`)
-	})
-	unfit = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`[^a-zA-Z0-9_-]`)
-	})
+	fitName = lazyregexp.New(`^[a-zA-Z0-9_-]{1,64}$`)
+	fitID   = lazyregexp.New(`^[a-zA-Z0-9_-]{1,40}$`)
+	unfit   = lazyregexp.New(`[^a-zA-Z0-9_-]`)
 
-	fitShortID = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^[a-zA-Z0-9]{9}$`)
-	})
+	fitShortID = lazyregexp.New(`^[a-zA-Z0-9]{9}$`)
 )
 
 const (
@@ -37,10 +28,10 @@ const (
 // different. The result depends only on the name, so old calls always have the same
 // encoding.
 func wireName(name string) string {
-	if fitName().MatchString(name) {
+	if fitName.MatchString(name) {
 		return name
 	}
-	fit := unfit().ReplaceAllString(name, "_")
+	fit := unfit.ReplaceAllString(name, "_")
 	fit = fit[:min(len(fit), mostName-hashed-1)]
 	return strings.TrimRight(fit, "_") + "_" + wire.Hash(name)[:hashed]
 }
@@ -48,7 +39,7 @@ func wireName(name string) string {
 // wireID returns a call id that the service accepts. It is never translated back, because a
 // response contains only ids that the service made.
 func wireID(id string) string {
-	if fitID().MatchString(id) {
+	if fitID.MatchString(id) {
 		return id
 	}
 	return "call_" + wire.Hash(id)[:32]
@@ -56,7 +47,7 @@ func wireID(id string) string {
 
 // shortID returns a call id that Mistral accepts: nine letters or digits.
 func shortID(id string) string {
-	if fitShortID().MatchString(id) {
+	if fitShortID.MatchString(id) {
 		return id
 	}
 	return wire.Hash(id)[:9]

@@ -10,11 +10,11 @@ import (
 	_ "image/jpeg"
 	_ "image/png"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lazyregexp"
 )
 
 // anthropicBlock is a block of any type. blockFields lists the fields of each type.
@@ -56,7 +56,7 @@ var blockFields = map[string][]string{
 }
 
 // callID matches the valid ids of calls.
-var callID = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+var callID = lazyregexp.New(`^[a-zA-Z0-9_-]+$`)
 
 // block decodes a block and checks its fields.
 func (c *anthropicChecked) block(at string, raw json.RawMessage) (*anthropicBlock, error) {

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lazyregexp"
 )
 
 // anthropicRequest is the body of a request. Fields of type json.RawMessage may be present,
@@ -73,7 +73,7 @@ type anthropicChecked struct {
 // maxMarks is how many cache marks a request may have.
 const maxMarks = 4
 
-var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
+var toolName = lazyregexp.New(`^[a-zA-Z0-9_-]{1,128}$`)
 
 // bindingControls is the beta header that a request with thinking.block_binding needs.
 const bindingControls = "thinking-binding-controls-2026-08-01"

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lazyregexp"
 )
 
 // geminiRequest is the body of a request. Fields of type json.RawMessage may be present, but
@@ -78,7 +78,7 @@ type geminiChecked struct {
 }
 
 // geminiName matches the valid names of tools.
-var geminiName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}$`)
+var geminiName = lazyregexp.New(`^[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}$`)
 
 // checkGemini decodes and checks the body of a request.
 func checkGemini(model string, body []byte) (*geminiChecked, error) {

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lazyregexp"
 )
 
 // openAIError is an error in OpenAI's form. Both protocols have the same form.
@@ -164,7 +164,7 @@ func openAIList(at string, raw json.RawMessage) ([]json.RawMessage, *openAIError
 	return list, nil
 }
 
-var openAIName = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+var openAIName = lazyregexp.New(`^[a-zA-Z0-9_-]+$`)
 
 func checkOpenAIName(at string, raw json.RawMessage) (string, *openAIError) {
 	name, err := openAIShort(at, raw, 64)

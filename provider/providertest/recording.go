@@ -6,12 +6,12 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lazyregexp"
 )
 
 // Live is a real service that TestRecordings can record.
@@ -131,7 +131,7 @@ func record(t testing.TB, dir string, take take, service, key string, open func(
 }
 
 // looksLikeKey matches keys and parts of keys. Services quote them in errors.
-var looksLikeKey = regexp.MustCompile(`\b((sk-|sk_|AIza|ya29\.|xai-|gsk_)[A-Za-z0-9*_.-]{4,}|(org-|proj_|user-)[A-Za-z0-9]{16,})`)
+var looksLikeKey = lazyregexp.New(`\b((sk-|sk_|AIza|ya29\.|xai-|gsk_)[A-Za-z0-9*_.-]{4,}|(org-|proj_|user-)[A-Za-z0-9]{16,})`)
 
 // scrub removes the key, and everything that looks like a key, from a text.
 func scrub(text, key string) string {

@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/lazyregexp"
 	"github.com/belay-run/belay/provider/scripted"
 )
 
@@ -136,7 +136,7 @@ func inWords(whose string) string {
 }
 
 // secretWords matches the secrets of inWords that were not redacted.
-var secretWords = regexp.MustCompile(`(?i)secret-?of-?[a-z-]+`)
+var secretWords = lazyregexp.New(`(?i)secret-?of-?[a-z-]+`)
 
 // SecretsOfApprovals searches the files of the store for secrets from the reasons of
 // questions and decisions.

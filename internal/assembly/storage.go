@@ -104,7 +104,7 @@ func MissingStoreDir(settings *config.Loaded) error {
 
 // KeptOut is the .gitignore of the directory .belay. It keeps conversations out of version
 // control, but not the files that a team shares.
-const KeptOut = "/*\n!/.gitignore\n!/agents/\n!/skills/\n!/hooks/\n/hooks/**/*.jsonl\n"
+const KeptOut = "/*\n!/.gitignore\n!/agents/\n!/skills/\n!/hooks/\n/hooks/**/*.jsonl\n!/tests/\n!/mcp.json\n!/mcp/\n"
 
 // MakeHome creates the directory of a store. It also writes a .gitignore there, if there is
 // none.

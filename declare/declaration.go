@@ -49,13 +49,12 @@ type Declaration struct {
 	// Replaced means that another declaration has the same hook and runs in its place. The
 	// hook is then also disabled.
 	Replaced bool
-	// Tests are the tests of the hook. Nothing but `belay hooks test` runs them.
-	Tests []Test
 	// Options are the order and the limits, see [hook.Subscription]. The set fills in
 	// Kind and Origin.
 	Options hook.Options
 
-	wire *phasejson.Phase // nil if the declaration was not read from a file
+	wire  *phasejson.Phase // nil if the declaration was not read from a file
+	tests *testSource      // nil if the hook has no tests
 }
 
 // Dialect says for which event of which agent a command was written.

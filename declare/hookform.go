@@ -71,7 +71,11 @@ func (r *reading) declaration(v frontmatter.Value, bucket string) {
 			h.phase(f.Value, bucket)
 		}
 		h.at[f.Key] = f.Line
+		if f.Key == "tests" {
+			d.tests = &testSource{value: f.Value}
+		}
 	}
+	v.Map = slices.DeleteFunc(slices.Clone(v.Map), func(f frontmatter.Field) bool { return f.Key == "tests" }) // Tests reads it
 	if d.Phase != "" && h.wire == nil && len(r.faults) == before {
 		h.wire = r.wire(d.Phase, v.Line)
 	}
@@ -154,7 +158,7 @@ func (h *hookReading) form() map[string]func(frontmatter.Value) {
 		"version":      into(&o.Version, "version"),
 		"phase":        func(frontmatter.Value) {}, // the method declaration has already read the phase
 		"match":        h.match,
-		"tests":        h.tests,
+		"tests":        func(frontmatter.Value) {}, // the method declaration has taken it
 		"env":          h.env,
 		"dialect":      h.dialect,
 		"timeout":      func(v frontmatter.Value) { o.Timeout = h.duration(v, "timeout") },

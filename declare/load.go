@@ -22,7 +22,8 @@ const Limit = frontmatter.Limit
 // Load reads files. The extension selects YAML or JSON. Relative file names are relative
 // to root. Load also checks the scripts that the files name: they must exist, be
 // executable and have the right line ends. The files, and scripts with relative paths,
-// must be below root after links are resolved.
+// must be below root after links are resolved. Load does not read the tests of hooks: a mistake
+// in a test does not stop a hook. See [Declaration.Tests].
 //
 // The error joins one [FaultError] for each mistake. Even with an error, Load returns the
 // declarations without mistakes. If you use them, remember that a gate may be missing.
@@ -45,14 +46,14 @@ func Load(root string, files ...string) ([]*Declaration, error) {
 		r.parse(file, text)
 		for _, d := range r.declared[before:] {
 			r.checkScripts(base, d)
-			r.readTests(base, d)
+			d.keepTests(base)
 		}
 	}
 	return r.result()
 }
 
 // Parse reads text as the content of file. The file need not exist, and Parse opens no
-// files, also no files of tests. The extension of file selects YAML or JSON. Commands will
+// files. The extension of file selects YAML or JSON. Commands will
 // run in the directory of file.
 func Parse(file string, text []byte) ([]*Declaration, error) {
 	r := newReading()
@@ -72,7 +73,7 @@ func Decode(root, file string, hooks frontmatter.Value) ([]*Declaration, error) 
 	r.list(hooks)
 	for _, d := range r.declared {
 		r.checkScripts(base, d)
-		r.readTests(base, d)
+		d.keepTests(base)
 	}
 	return r.result()
 }
@@ -134,14 +135,12 @@ type reading struct {
 	faults   []error
 	wires    map[string]*phasejson.Phase
 	envs     map[string]*cel.Env // environments of expressions, by phase
-	// testFiles are the files of tests that hooks name.
-	testFiles map[*Declaration]string
-	places    map[string]string // where each phase and id was declared
+	places   map[string]string   // where each phase and id was declared
 }
 
 func newReading() *reading {
 	return &reading{
-		faulty: make(map[*Declaration]bool), lines: make(map[*Declaration]map[string]int), testFiles: make(map[*Declaration]string),
+		faulty: make(map[*Declaration]bool), lines: make(map[*Declaration]map[string]int),
 		wires: make(map[string]*phasejson.Phase), envs: make(map[string]*cel.Env), places: make(map[string]string),
 	}
 }

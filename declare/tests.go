@@ -2,8 +2,10 @@ package declare
 
 import (
 	"encoding/json"
+	"errors"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/frontmatter"
@@ -50,28 +52,66 @@ var expected = []string{"pass", "ask", "deny", "halt", "continue", "allow", Expe
 // rewrites are the keys of Expectation.Key.
 var rewrites = []string{"input", "prompt", "result", "answer"}
 
-// tests reads the key tests: a list, or the name of a file.
-func (h *hookReading) tests(v frontmatter.Value) {
-	if v.Kind == frontmatter.String {
-		h.testFiles[h.d] = h.text(v, "tests")
-		return
-	}
-	h.d.Tests = h.testList(v, h.d.Phase)
+// testSource is the key tests of a hook, as it is written.
+type testSource struct {
+	value frontmatter.Value
+	base  string // the directory that has the files of tests; "" if no files are read
 }
 
-func (r *reading) testList(v frontmatter.Value, phase string) (all []Test) {
-	if v.Kind != frontmatter.List || len(v.List) == 0 {
+// keepTests allows the key tests to name files below base.
+func (d *Declaration) keepTests(base string) {
+	if d.tests != nil {
+		d.tests.base = base
+	}
+}
+
+// HasTests reports whether the hook has the key tests. It reads no file.
+func (d *Declaration) HasTests() bool { return d.tests != nil }
+
+// Tests reads the tests of the hook, and the files of tests that it names. The error joins one
+// [FaultError] for each mistake. Nothing but `belay hooks test` and `belay check` needs them: a
+// hook with mistakes in its tests runs.
+func (d *Declaration) Tests() ([]Test, error) {
+	if d.tests == nil {
+		return nil, nil
+	}
+	r := newReading()
+	r.begin(d.File)
+	var all []Test
+	switch v := d.tests.value; {
+	case v.Kind == frontmatter.String:
+		all = r.namedTests(d, v)
+	default:
+		all = r.testList(d, v, true)
+	}
+	return all, errors.Join(r.faults...)
+}
+
+// testList reads a list of tests. With files, an entry can be the name of a file of tests.
+func (r *reading) testList(d *Declaration, v frontmatter.Value, files bool) (all []Test) {
+	switch {
+	case v.Kind != frontmatter.List:
 		r.faultf(v.Line, "tests is %s: write a list of tests, or the name of a file", v.Kind)
+		return nil
+	case len(v.List) == 0:
+		r.faultf(v.Line, "the list of tests is empty: write a test, or remove the key tests")
 		return nil
 	}
 	for _, item := range v.List {
-		all = append(all, r.test(item, phase))
+		switch {
+		case item.Kind != frontmatter.String:
+			all = append(all, r.test(d, item))
+		case files:
+			all = append(all, r.namedTests(d, item)...)
+		default:
+			r.faultf(item.Line, "a test is a text: write a mapping, key: value; only the key tests of a hook names files")
+		}
 	}
 	return all
 }
 
-func (r *reading) test(v frontmatter.Value, phase string) Test {
-	t := Test{File: r.file, Line: v.Line}
+func (r *reading) test(d *Declaration, v frontmatter.Value) Test {
+	phase, t := d.Phase, Test{File: r.file, Line: v.Line}
 	tool, has := "", make(map[string]int)
 	args := json.RawMessage("{}")
 	for _, f := range v.Map {
@@ -92,7 +132,7 @@ func (r *reading) test(v frontmatter.Value, phase string) Test {
 			}
 			t.Input = asJSON(v)
 		},
-		"expect": func(v frontmatter.Value) { r.expectation(&t.Want, v) },
+		"expect": func(v frontmatter.Value) { r.expectation(d, &t.Want, v) },
 	})
 	switch {
 	case v.Kind != frontmatter.Map:
@@ -112,7 +152,7 @@ func (r *reading) test(v frontmatter.Value, phase string) Test {
 	return t
 }
 
-func (r *reading) expectation(to *Expectation, v frontmatter.Value) {
+func (r *reading) expectation(d *Declaration, to *Expectation, v frontmatter.Value) {
 	decision := func(v frontmatter.Value) {
 		r.word(v, "expect", expected, func(text string) error {
 			if !slices.Contains(expected, text) {
@@ -121,6 +161,9 @@ func (r *reading) expectation(to *Expectation, v frontmatter.Value) {
 			to.Decision = text
 			return nil
 		})
+		if can := d.decisions(); to.Decision != "" && !slices.Contains(can, to.Decision) {
+			r.faultf(v.Line, "expect: a hook at %s cannot answer %s: write one of %s", d.Phase, to.Decision, strings.Join(can, ", "))
+		}
 	}
 	if v.Kind != frontmatter.Map {
 		decision(v)
@@ -145,50 +188,74 @@ func (r *reading) expectation(to *Expectation, v frontmatter.Value) {
 			to.Key, to.Rewrite = key, asJSON(v)
 		}
 	}
+	for key, read := range form {
+		form[key] = func(v frontmatter.Value) {
+			if key != "decision" && d.wire != nil && !d.wire.Gives(key) {
+				r.faultf(v.Line, "expect: a hook at %s cannot give %s; `belay hooks schema %s` prints what it can answer", d.Phase, key, d.Phase)
+			}
+			read(v)
+		}
+	}
 	r.mapping(v, "expect", form)
 	if len(v.Map) == 0 {
 		r.faultf(v.Line, "expect is empty: write what the hook must answer")
 	}
 }
 
-// readTests reads the file that the key tests of a hook names. It must be below base.
-func (r *reading) readTests(base string, d *Declaration) {
-	name, ok := r.testFiles[d]
-	if !ok || name == "" {
-		return
+// decisions are the words that a test of the hook can expect.
+func (d *Declaration) decisions() []string {
+	if d.wire == nil {
+		return expected
 	}
-	before, line := len(r.faults), r.lines[d]["tests"]
+	can := d.wire.Decisions()
+	if len(can) == 0 {
+		can = []string{"pass"}
+	}
+	return append(slices.Clone(can), ExpectSkip, ExpectFails)
+}
+
+// namedTests reads a file of tests, which must be in the directory of the hooks or below it.
+func (r *reading) namedTests(d *Declaration, v frontmatter.Value) (all []Test) {
+	name := r.text(v, "tests")
+	if name == "" {
+		return nil
+	}
 	path := name
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(d.Dir, name)
 	}
-	text, err := readFile(base, path)
+	if d.tests.base == "" {
+		r.faultf(v.Line, "tests: %s: the hook was not read from a directory, so its files of tests are not read", name)
+		return nil
+	}
+	text, err := readFile(d.tests.base, path)
 	switch {
 	case err != nil:
-		r.faultf(line, "tests: %s: %s", name, Faults(err)[0].Message)
+		r.faultf(v.Line, "tests: %s: %s", name, Faults(err)[0].Message)
 	case len(text) > Limit:
-		r.faultf(line, "tests: %s has more than %d KiB: split it", name, Limit>>10)
+		r.faultf(v.Line, "tests: %s has more than %d KiB: split it", name, Limit>>10)
 	default:
 		file := r.file
 		r.file = path
-		r.testFile(d, text)
+		all = r.testFile(d, text)
 		r.file = file
 	}
-	r.faulty[d] = r.faulty[d] || len(r.faults) > before
+	return all
 }
 
-func (r *reading) testFile(d *Declaration, text []byte) {
+func (r *reading) testFile(d *Declaration, text []byte) (all []Test) {
 	root, err := r.document(text)
 	if err != nil {
 		r.unread(err)
-		return
+		return nil
 	}
 	before := len(r.faults)
 	found := false
 	r.mapping(root, "a file of tests", map[string]func(frontmatter.Value){
-		"tests": func(v frontmatter.Value) { found, d.Tests = true, r.testList(v, d.Phase) },
+		"tests": func(v frontmatter.Value) { found, all = true, r.testList(d, v, false) },
 	})
 	if !found && len(r.faults) == before {
 		r.faultf(1, "the file has no tests: it needs the key tests, with a list")
 	}
+	return all
 }

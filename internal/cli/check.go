@@ -27,8 +27,8 @@ func (a *app) checkCommand() *cobra.Command {
 		Long: `Reads the settings, and all hooks, skills, agents and spaces that an agent in this directory would use. Prints every mistake
 with file and line: those that ` + "`belay run`, `belay agents list` and `belay skills check`" + ` would find. Nothing runs.
 
-Some problems are warnings, not mistakes: hooks that nobody has trusted yet, tool names in hooks that match no tool, programs
-and keys that are missing on this machine, and files in .claude that Belay cannot use.`,
+Some problems are warnings, not mistakes: hooks that nobody has trusted yet, tool names in hooks and their tests that match no tool,
+programs and keys that are missing on this machine, and files in .claude that Belay cannot use.`,
 		Example: "  belay check",
 		Args:    arguments(0, 0, "check takes no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -63,7 +63,7 @@ func (a *app) check(ctx context.Context, s *config.Loaded) error {
 			problems = append(problems, inspect.CheckOwnHooks(ctx, places, d))
 		}
 	}
-	problems = append(problems, a.checkAgents(ctx, s, agents), a.checkSkills(ctx, s, places))
+	problems = append(problems, a.checkAgents(ctx, s, agents), a.checkSkills(ctx, s, places), a.checkTests(s, places))
 	_, _, err := a.assembler().ReadMCP()
 	problems = append(problems, err)
 	tally := tallyOf(ctx, places, agents, s)

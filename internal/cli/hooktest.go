@@ -5,17 +5,21 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/declare"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/assembly"
+	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/internal/near"
 	"github.com/belay-run/belay/internal/visible"
+	"github.com/belay-run/belay/space"
 	"github.com/spf13/cobra"
 )
 
@@ -47,7 +51,10 @@ Secrets are removed, but the tests quote the session: read them before you share
 			case session != "":
 				return a.recordTests(ctx, &tested[0], session)
 			}
-			return a.testHooks(ctx, v, tested, asJSON)
+			if err := readTests(v.Settings, tested); err != nil {
+				return &exitError{code: exitFailed, err: err}
+			}
+			return a.testHooks(ctx, v, tested, len(args) > 0, asJSON)
 		}),
 	}
 	cmd.Flags().StringVar(&session, "record", "", "print tests made from this session (its id, or a prefix of the id)")
@@ -59,34 +66,88 @@ Secrets are removed, but the tests quote the session: read them before you share
 	return cmd
 }
 
-// testedHook is a hook with its tests.
+// testedHook is a hook with its tests. readTests sets them.
 type testedHook struct {
-	sub   hook.Subscription
-	agent string
-	tests []declare.Test
+	sub      hook.Subscription
+	agent    string
+	declared *declare.Declaration
+	tests    []declare.Test
+}
+
+// readTests reads the tests of hooks.
+func readTests(s *config.Loaded, tested []testedHook) error {
+	var problems []error
+	for i := range tested {
+		var err error
+		tested[i].tests, err = tested[i].declared.Tests()
+		problems = append(problems, testMistakes(s, err))
+	}
+	return errors.Join(problems...)
+}
+
+// testMistakes returns mistakes in tests, each with the path of its file as users know it.
+func testMistakes(s *config.Loaded, err error) error {
+	var all []error
+	for _, f := range declare.Faults(err) {
+		all = append(all, fmt.Errorf("%s:%d: %s", assembly.ShownPath(s, f.File), f.Line, f.Message))
+	}
+	return errors.Join(all...)
+}
+
+// declaredHooks returns the hooks of a place, also those of its agents.
+func declaredHooks(place *space.Space) []*declare.Declaration {
+	all := slices.Clone(place.Hooks)
+	for _, agent := range place.Agents {
+		all = append(all, place.AgentHooks(agent.Name)...)
+	}
+	return all
+}
+
+// checkTests returns the mistakes in the tests of all hooks. It warns about tools in tests that
+// do not exist.
+func (a *app) checkTests(s *config.Loaded, places *assembly.Places) error {
+	check, err := inspect.NewHookCheck(s)
+	if err != nil {
+		return err
+	}
+	var problems []error
+	for _, place := range places.All {
+		for _, d := range declaredHooks(place) {
+			tests, err := d.Tests()
+			problems = append(problems, testMistakes(s, err))
+			for _, t := range tests {
+				var input struct {
+					Tool string `json:"tool"`
+				}
+				if json.Unmarshal(t.Input, &input) != nil || input.Tool == "" {
+					continue
+				}
+				if said := check.Tool(input.Tool); said != "" {
+					a.warn(fmt.Sprintf("%s:%d: a test of hook %s: %s", assembly.ShownPath(s, t.File), t.Line, inspect.PrefixedID(place, d), said))
+				}
+			}
+		}
+	}
+	return errors.Join(problems...)
 }
 
 // testedHooks returns the declared hooks with these ids, or all declared hooks.
 func testedHooks(v *inspect.Hooks, ids []string) ([]testedHook, error) {
-	tests := make(map[string][]declare.Test)
+	declared := make(map[string]*declare.Declaration)
 	place := func(file string, line int, phase string) string { return fmt.Sprint(phase, " ", line, " ", file) }
 	for _, s := range v.Places.All {
-		all := slices.Clone(s.Hooks)
-		for _, agent := range s.Agents {
-			all = append(all, s.AgentHooks(agent.Name)...)
-		}
-		for _, d := range all {
-			tests[place(d.File, d.Line, d.Phase)] = d.Tests
+		for _, d := range declaredHooks(s) {
+			declared[place(d.File, d.Line, d.Phase)] = d
 		}
 	}
 	var found []testedHook
 	var known []string
 	add := func(sub hook.Subscription, agent string) {
 		o := sub.Options().Origin
-		if t, ok := tests[place(o.File, o.Line, sub.Phase().Name())]; ok {
+		if d, ok := declared[place(o.File, o.Line, sub.Phase().Name())]; ok {
 			known = append(known, sub.ID())
 			if len(ids) == 0 || slices.Contains(ids, sub.ID()) {
-				found = append(found, testedHook{sub, agent, t})
+				found = append(found, testedHook{sub: sub, agent: agent, declared: d})
 			}
 		}
 	}
@@ -117,7 +178,7 @@ type testResult struct {
 	Latency     hook.Latency    `json:"latency,omitempty"`
 }
 
-func (a *app) testHooks(ctx context.Context, v *inspect.Hooks, tested []testedHook, asJSON bool) error {
+func (a *app) testHooks(ctx context.Context, v *inspect.Hooks, tested []testedHook, named, asJSON bool) error {
 	count, failed, without := 0, 0, 0
 	for i := range tested {
 		h := &tested[i]
@@ -142,7 +203,12 @@ func (a *app) testHooks(ctx context.Context, v *inspect.Hooks, tested []testedHo
 			a.tellTest(v, result)
 		}
 	}
-	if count == 0 {
+	switch {
+	case count == 0 && named && len(tested) == 1:
+		return usage("hook %s has no tests: add the key tests to it; docs/hook-tests.md shows how", tested[0].sub.ID())
+	case count == 0 && named:
+		return usage("none of these hooks has tests: add the key tests to them; docs/hook-tests.md shows how")
+	case count == 0:
 		return usage("no hook here has tests: add the key tests to a hook; docs/hook-tests.md shows how")
 	}
 	if !asJSON {
@@ -240,19 +306,32 @@ func differences(want *declare.Expectation, e *hook.Explained) (all []string) {
 			because = ", because: " + reason
 		}
 		differ("decision: want %s, got %s%s%s", want.Decision, decision, because, notAsked)
+		if !e.Asked {
+			return all // it gave nothing else either
+		}
 	}
 	if !strings.Contains(reason, want.Reason) {
 		differ("reason: want a text with %q, got %q%s", want.Reason, reason, notAsked)
 	}
+	texts := stringsIn(said["context"])
 	for _, part := range want.Context {
-		if !slices.ContainsFunc(stringsIn(said["context"]), func(text string) bool { return strings.Contains(text, part) }) {
-			differ("context: want a text with %q, got %s%s", part, cmp.Or(string(said["context"]), "none"), notAsked)
+		if !slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, part) }) {
+			differ("context: want a text with %q, got %s%s", part, cmp.Or(quotedTexts(texts), "none"), notAsked)
 		}
 	}
 	if want.Key != "" && !sameJSON(want.Rewrite, said[want.Key]) {
 		differ("%s: want %s, got %s%s", want.Key, want.Rewrite, cmp.Or(string(said[want.Key]), "none"), notAsked)
 	}
 	return all
+}
+
+// quotedTexts returns texts in quotes.
+func quotedTexts(texts []string) string {
+	quoted := make([]string, len(texts))
+	for i, text := range texts {
+		quoted[i] = strconv.Quote(text)
+	}
+	return strings.Join(quoted, ", ")
 }
 
 func textOf(value json.RawMessage) (text string) {

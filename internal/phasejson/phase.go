@@ -181,6 +181,43 @@ func (w *Phase) Field(in any, name string) (any, bool) {
 	return json.RawMessage(encoded), true
 }
 
+// Decisions returns the decisions that a hook can answer, or nil if the phase has none.
+func (w *Phase) Decisions() []string {
+	f, ok := w.answerField("decision")
+	if !ok {
+		return nil
+	}
+	if d, ok := reflect.TypeAssert[interface{ Words() []string }](reflect.Zero(f.Type)); ok {
+		return d.Words()
+	}
+	if f.Type == reflect.TypeFor[belay.ToolDecision]() {
+		return toolDecisions
+	}
+	return nil
+}
+
+// Gives reports whether an answer of the phase can have a field with this JSON name.
+func (w *Phase) Gives(name string) bool {
+	_, ok := w.answerField(name)
+	return ok
+}
+
+func (w *Phase) answerField(name string) (reflect.StructField, bool) {
+	_, out := w.Types()
+	if out.Kind() == reflect.Pointer {
+		out = out.Elem()
+	}
+	if out.Kind() != reflect.Struct {
+		return reflect.StructField{}, false
+	}
+	for _, f := range reflect.VisibleFields(out) {
+		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); f.IsExported() && tag == name {
+			return f, true
+		}
+	}
+	return reflect.StructField{}, false
+}
+
 // CheckAnswer returns an error that lists the faults of an answer, each with a JSON
 // pointer.
 func (w *Phase) CheckAnswer(answer json.RawMessage) error {

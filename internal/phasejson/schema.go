@@ -79,13 +79,16 @@ func fieldsType(in reflect.Type) reflect.Type {
 	return reflect.TypeOf(reflect.Zero(in).Interface().(fielded).Fields())
 }
 
+// toolDecisions are the decisions of tool.pre.
+var toolDecisions = []string{"pass", string(belay.ToolAsk), string(belay.ToolDeny), string(belay.ToolHalt)}
+
 // typeSchemas returns the schemas of types in t that encode their JSON in a special way.
 // Types of the root package have a method AnyJSON or Words for this.
 func typeSchemas(t reflect.Type) map[reflect.Type]*jsonschema.Schema {
 	schemas := map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[json.RawMessage]():    {Not: &jsonschema.Schema{Type: "null"}},
 		reflect.TypeFor[policy.Settings]():    {Type: "object"},
-		reflect.TypeFor[belay.ToolDecision](): words([]string{"pass", string(belay.ToolAsk), string(belay.ToolDeny), string(belay.ToolHalt)}),
+		reflect.TypeFor[belay.ToolDecision](): words(toolDecisions),
 		reflect.TypeFor[hook.Job]():           jobSchema(),
 	}
 	seen := make(map[reflect.Type]bool)

@@ -78,10 +78,9 @@ func (d *Declaration) Tests() ([]Test, error) {
 	r := newReading()
 	r.begin(d.File)
 	var all []Test
-	switch v := d.tests.value; {
-	case v.Kind == frontmatter.String:
+	if v := d.tests.value; v.Kind == frontmatter.String {
 		all = r.namedTests(d, v)
-	default:
+	} else {
 		all = r.testList(d, v, true)
 	}
 	return all, errors.Join(r.faults...)

@@ -5,36 +5,84 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
+	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/recorded"
 	"github.com/belay-run/belay/internal/redact"
 	"github.com/belay-run/belay/internal/visible"
+	"github.com/belay-run/belay/internal/wholefile"
 	"github.com/belay-run/belay/serve/api"
 )
 
 // recorders make tests from the messages of a session, for each phase whose input a transcript
 // has.
-var recorders = map[string]func(past *past, hook string, add func(recordedTest), leave func()){
+var recorders = map[string]func(past *past, h *recordedHook, add func(recordedTest), leave func(leftOut)){
 	belay.ToolPre.Name():          recordCalls,
 	belay.ToolPost.Name():         recordResults,
 	belay.UserPromptSubmit.Name(): recordPrompts,
 	belay.TurnStop.Name():         recordStops,
 }
 
-// past is what a session has: its messages, and its approvals by turn and call. The questions of
-// tools are left out.
+// leftOut says why a case does not become a test.
+type leftOut string
+
+const (
+	leftUnknown   leftOut = "it is not known what this hook would have answered"
+	leftFailed    leftOut = "the hook failed"
+	leftTool      leftOut = "the hook does not match the tool"
+	leftRewritten leftOut = "it is not known which input this hook saw, because the input was rewritten"
+	leftSecret    leftOut = "a secret was removed from it, and the answer may depend on that secret"
+)
+
+// recordedHook is the hook whose tests are made.
+type recordedHook struct {
+	id    string
+	tools [][]string // sets of patterns of tools, each of which must match
+}
+
+func newRecordedHook(sub hook.Subscription) *recordedHook {
+	h, m := &recordedHook{id: sub.ID()}, sub.Options().Match
+	for _, patterns := range [][]string{m.Tools, m.Labels["tool"]} {
+		if patterns != nil {
+			h.tools = append(h.tools, patterns)
+		}
+	}
+	return h
+}
+
+// covers reports whether the hook matches calls of a tool.
+func (h *recordedHook) covers(tool string) bool {
+	for _, patterns := range h.tools {
+		if !slices.ContainsFunc(patterns, func(pattern string) bool {
+			ok, err := path.Match(strings.ReplaceAll(pattern, "[!", "[^"), tool)
+			return ok || err != nil // the loader reports an invalid pattern
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// past is what a session has: its messages, the records of the hooks of a phase, and its approvals
+// by turn and call. The questions of tools are left out.
 type past struct {
 	messages  []*belay.Message
+	runs      []hook.Run
 	approvals map[[2]string]belay.Approval
 }
 
 // pastOf reads what a session has, without what a fork has copied.
-func pastOf(ctx context.Context, r records, session *api.Session) (*past, error) {
+func pastOf(ctx context.Context, r records, session *api.Session, phase string) (*past, error) {
 	p := &past{approvals: make(map[[2]string]belay.Approval)}
 	for m, err := range r.Read(ctx, session.ID, recorded.Copied(session.ForkedFrom)) {
 		if err != nil {
@@ -50,7 +98,80 @@ func pastOf(ctx context.Context, r records, session *api.Session) (*past, error)
 			p.approvals[k] = a // later ones are about changed paths
 		}
 	}
-	return p, nil
+	var err error
+	p.runs, _, err = r.Runs(ctx, &runsOptions{all: true, filter: hook.Filter{Session: session.ID, Phase: phase}})
+	return p, err
+}
+
+// failed reports whether a hook failed in a step, or in a turn if step is 0. A record does not say
+// for which call of the step it is.
+func (p *past) failed(id, turn string, step int) bool {
+	return slices.ContainsFunc(p.runs, func(r hook.Run) bool {
+		if r.Subscription != id || r.Scope.Turn != turn || step != 0 && r.Scope.Step != step {
+			return false
+		}
+		return r.State == hook.Failed || r.State == hook.TimedOut || r.State == hook.Interrupted || r.State != hook.Skipped && r.Class != ""
+	})
+}
+
+// seen returns the input of a call as a hook of tool.pre saw it. ok is false if this is not known.
+func (p *past) seen(id string, c *recorded.Call) (input json.RawMessage, ok bool) {
+	if len(c.RewrittenBy) == 0 {
+		return c.Final, true // only defaults were added
+	}
+	if slices.Contains(c.RewrittenBy, id) {
+		return c.Input, c.RewrittenBy[0] == id
+	}
+	before, after := false, false
+	for _, other := range c.RewrittenBy {
+		switch p.order(other, id, c) {
+		case -1:
+			before = true
+		case 1:
+			after = true
+		default:
+			return nil, false
+		}
+	}
+	if after {
+		return c.Input, !before
+	}
+	return c.Final, true
+}
+
+// order returns -1 if, in the step of a call, a ran before b, 1 if it ran after b, and 0 if this is
+// not known. What rewrites a call and has no record is an interceptor: these run before all hooks.
+func (p *past) order(a, b string, c *recorded.Call) (order int) {
+	of := func(id string) (all []hook.Run) {
+		for _, r := range p.runs {
+			if r.Subscription == id && r.Scope.Turn == c.Turn && r.Scope.Step == c.Step {
+				all = append(all, r)
+			}
+		}
+		return all
+	}
+	first, second := of(a), of(b)
+	if len(first) == 0 && len(second) > 0 {
+		return -1
+	}
+	for _, x := range first {
+		for _, y := range second {
+			now := 0
+			switch {
+			case x.Dispatch != y.Dispatch:
+				continue
+			case !x.Ended.IsZero() && !x.Ended.After(y.Started):
+				now = -1
+			case !y.Ended.IsZero() && !y.Ended.After(x.Started):
+				now = 1
+			}
+			if now == 0 || order != 0 && order != now {
+				return 0
+			}
+			order = now
+		}
+	}
+	return order
 }
 
 // recordedTest is a test of a hook, made from a session.
@@ -59,51 +180,122 @@ type recordedTest struct {
 	tool   string         // for tool.pre
 	input  map[string]any // the arguments of the tool, or the input of the phase
 	expect string         // "" means pass
+	reason string         // the reason that expect names; "" if none
 }
 
-// recordTests prints tests for a hook, made from what a session has for its phase.
-func (a *app) recordTests(ctx context.Context, h *testedHook, session string) error {
-	record := recorders[h.sub.Phase().Name()]
+// recording collects tests for one hook.
+type recording struct {
+	text  bytes.Buffer
+	tests map[string]bool
+	names map[string]int
+	left  map[leftOut]int
+}
+
+// add adds a test, unless the same test is there already.
+func (r *recording) add(t recordedTest) {
+	input, changed := withoutSecrets(t.input)
+	expect := cmp.Or(t.expect, "pass")
+	if t.reason != "" {
+		reason := redact.Text(t.reason)
+		changed = changed || reason != t.reason
+		expect = fmt.Sprintf("{decision: %s, reason: %s}", expect, quotedJSON(reason))
+	}
+	if changed && expect != "pass" {
+		r.left[leftSecret]++
+		return
+	}
+	test := fmt.Sprintf("    input: %s\n    expect: %s\n", input, expect)
+	if t.tool != "" {
+		test = fmt.Sprintf("    tool: %s\n    args: %s\n    expect: %s\n", quotedJSON(t.tool), input, expect)
+	}
+	if r.tests[test] {
+		return
+	}
+	r.tests[test] = true
+	name := redact.Text(t.name)
+	if r.names[name]++; r.names[name] > 1 {
+		name += fmt.Sprintf(" (%d)", r.names[name])
+	}
+	fmt.Fprintf(&r.text, "  - name: %s\n", quotedJSON(name))
+	if changed {
+		r.text.WriteString("    # secrets were removed from this input\n")
+	}
+	r.text.WriteString(test)
+}
+
+func (r *recording) leave(why leftOut) { r.left[why]++ }
+
+// recordTests prints tests for a hook, made from what sessions have for its phase. With file, it
+// writes them to this new file instead.
+func (a *app) recordTests(ctx context.Context, h *testedHook, sessions []string, file string) error {
+	phase := h.sub.Phase().Name()
+	record := recorders[phase]
 	if record == nil {
-		return usage("hook %s is at %s: --record makes tests for hooks at %s", h.sub.ID(), h.sub.Phase().Name(), strings.Join(slices.Sorted(maps.Keys(recorders)), ", "))
+		return usage("hook %s is at %s: --record makes tests for hooks at %s", h.sub.ID(), phase, strings.Join(slices.Sorted(maps.Keys(recorders)), ", "))
 	}
 	return a.records(ctx, func(r records) error {
-		found, err := findRecord(ctx, r, session)
-		if err != nil {
-			return err
-		}
-		has, err := pastOf(ctx, r, &found)
-		if err != nil {
-			return err
-		}
-		var out bytes.Buffer
-		fmt.Fprintf(&out, "# Tests of %s, from session %s. They quote the session: read them before you share them.\ntests:\n", h.sub.ID(), visible.OneLine(found.ID))
-		seen, left := make(map[string]bool), 0
-		record(has, h.sub.ID(), func(t recordedTest) {
-			test := t.yaml()
-			if !seen[test] {
-				seen[test] = true
-				fmt.Fprintf(&out, "  - name: %s\n%s", quotedJSON(t.name), test)
+		made := &recording{tests: make(map[string]bool), names: make(map[string]int), left: make(map[leftOut]int)}
+		from, ids := newRecordedHook(h.sub), []string(nil)
+		for _, session := range sessions {
+			found, err := findRecord(ctx, r, session)
+			if err != nil {
+				return err
 			}
-		}, func() { left++ })
-		if len(seen) == 0 {
-			return fmt.Errorf("session %s has nothing that can be a test of %s at %s", found.ID, h.sub.ID(), h.sub.Phase().Name())
+			has, err := pastOf(ctx, r, &found, phase)
+			if err != nil {
+				return err
+			}
+			ids = append(ids, visible.OneLine(found.ID))
+			record(has, from, made.add, made.leave)
 		}
-		if left > 0 {
-			a.remarkf("%s left out: it is not known what this hook would have answered", visible.Counted(left, "case"))
+		for _, why := range slices.Sorted(maps.Keys(made.left)) {
+			a.remarkf("%s left out: %s", visible.Counted(made.left[why], "case"), why)
 		}
-		_, err = a.out.Write(out.Bytes())
+		word := "session"
+		if len(ids) > 1 {
+			word = "sessions"
+		}
+		if len(made.tests) == 0 {
+			return fmt.Errorf("%s %s: nothing there can be a test of %s at %s", word, strings.Join(ids, ", "), h.sub.ID(), phase)
+		}
+		head := fmt.Sprintf("# Tests of %s, from %s %s. They quote what was said there: read them before you share them.\ntests:\n", h.sub.ID(), word, strings.Join(ids, ", "))
+		text := append([]byte(head), made.text.Bytes()...)
+		if file != "" {
+			return a.createTests(file, text, len(made.tests))
+		}
+		_, err := a.out.Write(text)
 		return err //nolint:wrapcheck // the writer's own error
 	})
 }
 
-// yaml returns the test without its name.
-func (t *recordedTest) yaml() string {
-	expect := cmp.Or(t.expect, "pass")
-	if t.tool == "" {
-		return fmt.Sprintf("    input: %s\n    expect: %s\n", withoutSecrets(t.input), expect)
+// createTests writes a new file of tests, whole or not at all.
+func (a *app) createTests(file string, text []byte, count int) error {
+	err := os.MkdirAll(filepath.Dir(file), 0o755) //nolint:gosec // like the other directories of a project
+	if err == nil {
+		err = wholefile.Create(file, text)
 	}
-	return fmt.Sprintf("    tool: %s\n    args: %s\n    expect: %s\n", quotedJSON(t.tool), withoutSecrets(t.input), expect)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s exists: name a new file, or remove this one first", file)
+	}
+	if err == nil {
+		err = os.Chmod(file, 0o644) //nolint:gosec // like the other files of a project
+	}
+	if err != nil {
+		return fmt.Errorf("write the tests: %w", err)
+	}
+	a.remarkf("%s in %s", visible.Counted(count, "test"), file)
+	return nil
+}
+
+// subject returns what a call is about, for the name of a test: " " and the first of its usual
+// arguments, or "".
+func subject(args map[string]any) string {
+	for _, key := range []string{"path", "command", "url", "pattern", "query", "name"} {
+		if text, ok := args[key].(string); ok && text != "" {
+			return " " + short(oneLine(redact.Text(text)), 60)
+		}
+	}
+	return ""
 }
 
 // placeOf names the place of a message in its session.
@@ -113,24 +305,33 @@ func placeOf(turn string, step int) string { return fmt.Sprintf("step %d of turn
 // it asked about must be asked about, and another call that ran must pass. Of a call that
 // something else denied or asked about, or that may have reached no hook, it is not known what
 // this hook would have answered.
-func recordCalls(past *past, hook string, add func(recordedTest), leave func()) {
+func recordCalls(past *past, h *recordedHook, add func(recordedTest), leave func(leftOut)) {
 	eachCall(past.messages, func(c *recorded.Call) {
 		by, why, denied := c.Denied()
-		args, ok := objectOf(c.Input)
 		asked, approval := past.approvals[[2]string{c.Turn, c.ID}]
+		input, seen := past.seen(h.id, c)
+		args, ok := objectOf(input)
 		switch {
-		case !ok, approval && asked.By != hook, !approval && (c.Result == nil || denied && by != hook || !isGated(c.Result.Class)):
-			leave()
-			return
+		case !h.covers(c.Tool):
+			leave(leftTool)
+		case past.failed(h.id, c.Turn, c.Step) || denied && by == h.id && strings.HasPrefix(why, h.id+" could not decide"):
+			leave(leftFailed)
+		case approval && asked.By != h.id, !approval && (c.Result == nil || denied && by != h.id || !isGated(c.Result.Class)):
+			leave(leftUnknown)
+		case !seen:
+			leave(leftRewritten)
+		case !ok:
+			leave(leftUnknown)
+		default:
+			t := recordedTest{name: c.Tool + subject(args) + ", " + placeOf(c.Turn, c.Step), tool: c.Tool, input: args}
+			switch {
+			case approval:
+				t.expect = "ask" // the reason may have those of others too
+			case denied:
+				t.expect, t.reason = "deny", why
+			}
+			add(t)
 		}
-		t := recordedTest{name: c.Tool + ", " + placeOf(c.Turn, c.Step), tool: c.Tool, input: args}
-		switch {
-		case approval:
-			t.expect = "ask" // the reason may have those of others too
-		case denied:
-			t.expect = fmt.Sprintf("{decision: deny, reason: %s}", quotedJSON(redact.Text(why)))
-		}
-		add(t)
 	})
 }
 
@@ -147,28 +348,36 @@ func isGated(class belay.ResultClass) bool {
 
 // recordResults makes tests from the results of calls that ran. The results are as the hooks of
 // the session left them.
-func recordResults(past *past, _ string, add func(recordedTest), leave func()) {
+func recordResults(past *past, h *recordedHook, add func(recordedTest), leave func(leftOut)) {
 	eachCall(past.messages, func(c *recorded.Call) {
 		args, ok := objectOf(c.Final)
 		if c.Result == nil || !ok {
-			leave()
+			leave(leftUnknown)
 			return
 		}
 		if c.Result.Class == belay.ClassDenied || !isGated(c.Result.Class) {
 			return // it never reached this phase
 		}
+		switch {
+		case !h.covers(c.Tool):
+			leave(leftTool)
+			return
+		case past.failed(h.id, c.Turn, c.Step):
+			leave(leftFailed)
+			return
+		}
 		input := map[string]any{"id": c.ID, "tool": c.Tool, "input": args, "text": c.Result.Text}
 		if c.Result.IsError {
 			input["is_error"], input["class"] = true, string(c.Result.Class)
 		}
-		add(recordedTest{name: "result of " + c.Tool + ", " + placeOf(c.Turn, c.Step), input: input})
+		add(recordedTest{name: "result of " + c.Tool + subject(args) + ", " + placeOf(c.Turn, c.Step), input: input})
 	})
 }
 
 // recordPrompts makes tests from the messages of the user. A message that a hook denied is not in
 // a transcript, so all must pass. A message that a hook answered is left out: it is not known
 // which hook that was.
-func recordPrompts(past *past, _ string, add func(recordedTest), leave func()) {
+func recordPrompts(past *past, h *recordedHook, add func(recordedTest), leave func(leftOut)) {
 	messages := past.messages
 	for i, m := range messages {
 		if m.Kind != belay.KindUser || m.IsSkillInjection {
@@ -177,9 +386,13 @@ func recordPrompts(past *past, _ string, add func(recordedTest), leave func()) {
 		next := slices.IndexFunc(messages[i:], func(m *belay.Message) bool { return m.Kind == belay.KindAssistant })
 		if next >= 0 {
 			if _, byHook := recorded.IsReply(messages[i+next]); byHook {
-				leave()
+				leave(leftUnknown)
 				continue
 			}
+		}
+		if past.failed(h.id, m.Turn, 0) {
+			leave(leftFailed)
+			continue
 		}
 		input := map[string]any{"text": recorded.Typed(m)}
 		if others := len(slices.DeleteFunc(slices.Clone(m.Parts), func(p belay.Part) bool { return p.Type == belay.PartText })); others > 0 {
@@ -191,7 +404,7 @@ func recordPrompts(past *past, _ string, add func(recordedTest), leave func()) {
 
 // recordStops makes tests from the last answer of each turn, with which the turn could stop. An
 // earlier answer without a call was continued, by this hook or by another one.
-func recordStops(past *past, _ string, add func(recordedTest), leave func()) {
+func recordStops(past *past, h *recordedHook, add func(recordedTest), leave func(leftOut)) {
 	messages := past.messages
 	last := make(map[string]int)
 	for i, m := range messages {
@@ -201,7 +414,9 @@ func recordStops(past *past, _ string, add func(recordedTest), leave func()) {
 		switch reply, _ := recorded.IsReply(m); {
 		case m.Kind != belay.KindAssistant || reply || len(m.Calls()) > 0:
 		case last[m.Turn] != i:
-			leave()
+			leave(leftUnknown)
+		case past.failed(h.id, m.Turn, 0):
+			leave(leftFailed)
 		default:
 			add(recordedTest{name: "end of turn " + m.Turn, input: map[string]any{"text": m.Text()}})
 		}
@@ -224,13 +439,7 @@ func eachCall(messages []*belay.Message, each func(*recorded.Call)) {
 }
 
 // quotedJSON returns a text as JSON, which is also YAML.
-func quotedJSON(text string) string {
-	var out bytes.Buffer
-	encode := json.NewEncoder(&out)
-	encode.SetEscapeHTML(false)
-	_ = encode.Encode(text) //nolint:errchkjson // a text can always be encoded
-	return string(bytes.TrimSpace(out.Bytes()))
-}
+func quotedJSON(text string) string { return encoded(text) }
 
 // objectOf decodes an object. Its numbers stay as they are written.
 func objectOf(input json.RawMessage) (object map[string]any, ok bool) {
@@ -239,33 +448,44 @@ func objectOf(input json.RawMessage) (object map[string]any, ok bool) {
 	return object, decode.Decode(&object) == nil && object != nil
 }
 
-// withoutSecrets returns an input as JSON, without what looks like a secret.
-func withoutSecrets(input map[string]any) string {
+// withoutSecrets returns an input as JSON, without what looks like a secret. changed reports
+// whether something was removed.
+func withoutSecrets(input map[string]any) (text string, changed bool) {
+	before := encoded(input)
 	var clean func(v any) any
 	clean = func(v any) any {
 		switch v := v.(type) {
 		case string:
 			return redact.Text(v)
 		case []any:
-			for i := range v {
-				v[i] = clean(v[i])
+			all := slices.Clone(v)
+			for i := range all {
+				all[i] = clean(all[i])
 			}
+			return all
 		case map[string]any:
-			for key := range v {
-				v[key] = clean(v[key])
+			all := maps.Clone(v)
+			for key := range all {
+				all[key] = clean(all[key])
 			}
+			return all
 		}
 		return v
 	}
-	var out bytes.Buffer
-	encode := json.NewEncoder(&out)
-	encode.SetEscapeHTML(false)
-	_ = encode.Encode(clean(input)) //nolint:errchkjson // it was decoded from JSON
-	text := string(bytes.TrimSpace(out.Bytes()))
+	text = encoded(clean(input))
 	// The name of a field, or the flag before a value, shows that a value is a secret. A text
 	// alone does not.
 	if whole := redact.Text(text); json.Valid([]byte(whole)) {
-		return whole
+		text = whole
 	}
-	return text
+	return text, text != before
+}
+
+// encoded returns a value that was decoded from JSON as JSON.
+func encoded(value any) string {
+	var out bytes.Buffer
+	encode := json.NewEncoder(&out)
+	encode.SetEscapeHTML(false)
+	_ = encode.Encode(value) //nolint:errchkjson // it was decoded from JSON
+	return string(bytes.TrimSpace(out.Bytes()))
 }

@@ -24,7 +24,8 @@ import (
 )
 
 func (a *app) testHooksCommand() *cobra.Command {
-	var session string
+	var sessions []string
+	var output string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "test [ID…]",
@@ -33,12 +34,12 @@ func (a *app) testHooksCommand() *cobra.Command {
 the answers that the hook must give. A hook runs as in a turn: with its conditions, its timeout, its environment and its sandbox,
 and only if it is allowed to run. No other hook and no tool runs. The exit code is 1 if an answer differs or a hook cannot run.
 
-With --record, runs nothing: it prints tests for one hook, made from a recorded session: from its calls (tool.pre), their results
-(tool.post), the messages of the user (user.prompt.submit) or the last answers of its turns (turn.stop), and what came of them.
-Secrets are removed, but the tests quote the session: read them before you share them.`,
+With --record, runs nothing: it prints tests for one hook, made from recorded sessions: from their calls (tool.pre), their results
+(tool.post), the messages of the user (user.prompt.submit) or the last answers of their turns (turn.stop), and what came of
+them. With --output, writes them to a new file. Secrets are removed, but the tests quote the session: read them before you share them.`,
 		Example: `  belay hooks test
   belay hooks test project/no-prod
-  belay hooks test project/no-prod --record 20261115-k3f9x > tests.yaml`,
+  belay hooks test project/no-prod --record 20261115 --output tests.yaml`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeHooks,
 		RunE: a.looking(func(ctx context.Context, v *inspect.Hooks, args []string) error {
@@ -46,10 +47,12 @@ Secrets are removed, but the tests quote the session: read them before you share
 			switch {
 			case err != nil:
 				return err
-			case session != "" && len(tested) != 1:
+			case len(sessions) == 0 && output != "":
+				return usage("--output is for the tests that --record makes: add --record SESSION")
+			case len(sessions) > 0 && len(tested) != 1:
 				return usage("--record makes tests for one hook: name it; `belay hooks list` lists them")
-			case session != "":
-				return a.recordTests(ctx, &tested[0], session)
+			case len(sessions) > 0:
+				return a.recordTests(ctx, &tested[0], sessions, output)
 			}
 			if err := readTests(v.Settings, tested); err != nil {
 				return &exitError{code: exitFailed, err: err}
@@ -57,7 +60,8 @@ Secrets are removed, but the tests quote the session: read them before you share
 			return a.testHooks(ctx, v, tested, len(args) > 0, asJSON)
 		}),
 	}
-	cmd.Flags().StringVar(&session, "record", "", "print tests made from this session (its id, or a prefix of the id)")
+	cmd.Flags().StringArrayVar(&sessions, "record", nil, "print tests made from this `SESSION` (its id, or a prefix of the id); can be repeated")
+	cmd.Flags().StringVar(&output, "output", "", "with --record: write the tests to this new `FILE`")
 	_ = cmd.RegisterFlagCompletionFunc("record", func(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
 		return a.completeSessions(nil, nil, word)
 	})

@@ -20,8 +20,9 @@ type Call struct {
 	Time          time.Time
 	ID, Tool      string
 	// Input is the input that the model sent. Final is the input that was checked and run:
-	// it is Input if nobody has rewritten it.
+	// it is Input if nobody has rewritten it. RewrittenBy lists who rewrote it, in order.
 	Input, Final json.RawMessage
+	RewrittenBy  []string
 	// Result is nil if the call has no result yet.
 	Result *belay.ResultPart
 }
@@ -180,7 +181,7 @@ func (all calls) with(session string, m *belay.Message) calls {
 	for i := range m.Parts {
 		p := &m.Parts[i]
 		if p.Call != nil {
-			c := &Call{Session: session, Turn: m.Turn, Step: m.Step, Time: m.Time, ID: p.Call.ID, Tool: p.Call.Tool, Input: p.Call.Input, Final: p.Call.Final}
+			c := &Call{Session: session, Turn: m.Turn, Step: m.Step, Time: m.Time, ID: p.Call.ID, Tool: p.Call.Tool, Input: p.Call.Input, Final: p.Call.Final, RewrittenBy: p.Call.RewrittenBy}
 			if len(c.Final) == 0 {
 				c.Final = c.Input
 			}

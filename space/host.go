@@ -322,13 +322,13 @@ func (h *Host) judge(p *plan, d *declare.Declaration) *declare.Declaration {
 		}
 		note(gate, "%s", p.standing.Reason)
 	case d.Kind == hook.HandlerWebhook && !p.standing.may(kind, GrantWebhook):
-		note(gate, "%s", h.missing(p, GrantWebhook))
+		note(gate, "%s", h.lacks(&p.standing, p.space, GrantWebhook))
 	case d.Kind == hook.HandlerWebhook && h.unlisted(d) != nil:
 		note(gate, "%s", h.unlisted(d))
 	default:
 		limited, extra := h.limit(p, d)
 		for _, name := range extra {
-			note(false, "%s", h.missing(p, name))
+			note(false, "%s", h.missing(p.space, name))
 			p.notes[len(p.notes)-1].Limited = gate
 		}
 		return limited
@@ -355,8 +355,17 @@ func (h *Host) unlisted(d *declare.Declaration) error {
 const noCommands = "the operator has switched off all commands"
 
 // missing returns a text that says which grant is missing and how to give it.
-func (h *Host) missing(p *plan, grant string) string {
-	return fmt.Sprintf("the grant %s is missing: check the files, then run `%s --grant %s`", grant, p.space.trustCommand(), grant)
+func (h *Host) missing(s *Space, grant string) string {
+	return fmt.Sprintf("the grant %s is missing: check the files, then run `%s --grant %s`", grant, s.trustCommand(), grant)
+}
+
+// lacks returns why a directory may not use a grant. If it had the grant before its files
+// changed, trusting the files again is enough.
+func (h *Host) lacks(st *Standing, s *Space, grant string) string {
+	if h.opts.Trust == nil || !st.Trusted && st.Record.holds(s) && slices.Contains(st.Record.Grants, grant) {
+		return st.Reason
+	}
+	return h.missing(s, grant)
 }
 
 // limit removes capabilities that were not granted. If an answer of a gate uses a removed
@@ -458,12 +467,14 @@ func (h *Host) trusted(s *Space, check *seal, hash string, runs bool, grant stri
 	switch {
 	case err != nil:
 		return err
+	case !st.Trusted && grant != "":
+		return errors.New(h.lacks(&st, &seen, grant))
 	case !st.Trusted:
 		return errors.New(st.Reason)
 	case now != hash: // the loaded hooks do not match the files
 		return errors.New("its files have changed since they were loaded: load them again")
 	case grant != "" && !st.may(s.Origin.Kind, grant):
-		return errors.New(h.missing(&plan{space: s}, grant))
+		return errors.New(h.missing(s, grant))
 	}
 	return nil
 }

@@ -114,7 +114,7 @@ func (h *Host) judgeServers(p *plan) {
 		case !p.standing.Trusted:
 			reason = p.standing.Reason
 		case server.URL != "" && !p.standing.may(p.space.Origin.Kind, GrantNetwork):
-			reason = h.missing(p, GrantNetwork)
+			reason = h.missing(p.space, GrantNetwork)
 		default:
 			p.servers = append(p.servers, *server)
 			continue

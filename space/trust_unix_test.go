@@ -211,7 +211,12 @@ func TestAWebhookNeedsAGrant(t *testing.T) {
 	p := newPlace(t)
 	p.put("hooks/hook.yaml", "hooks:\n  - id: out\n    phase: tool.pre\n    webhook: http://127.0.0.1:9/\n")
 	agent := p.newAgent(nil)
-	lease := agent.install(t, p.trusted(hook.OriginProject))
+	lease := agent.install(t, p.load(hook.OriginProject))
+	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "the grant webhook is missing") // trust alone would not help
+	p.trusted(hook.OriginProject)
+	if err := lease.Reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	wantVerdict(t, agent.ask(t, "write"), belay.ToolDeny, "the grant webhook is missing")
 	p.trusted(hook.OriginProject, space.GrantWebhook)
 	if err := lease.Reload(t.Context()); err != nil {

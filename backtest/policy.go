@@ -79,6 +79,8 @@ func newAsker(p *Policy, t *tally, why func(hook.Subscription) string) (*asker, 
 		if reason != "" && !opts.Disabled {
 			a.silent[hookKey{phase, sub.ID()}] = NotAsked{Phase: phase, ID: sub.ID(), Why: reason}
 			sub = silence(sub.ID(), opts)
+		} else if !opts.Disabled {
+			t.know(phase, sub.ID(), opts.Shadow)
 		}
 		subs = append(subs, sub)
 	}

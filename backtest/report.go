@@ -1,9 +1,11 @@
 package backtest
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/redact"
 )
 
 // Report is the result of a backtest.
@@ -49,7 +51,9 @@ const (
 	KindResult Kind = "result" // the result of a tool call
 )
 
-// Difference is something whose outcome would differ.
+// Difference is something whose outcome would differ. Its inputs, texts and reasons have no
+// secrets that can be recognised: people keep reports in repositories. The outcomes were compared
+// with the secrets.
 type Difference struct {
 	Kind    Kind   `json:"kind"`
 	Session string `json:"session"`
@@ -106,3 +110,32 @@ type Outcome struct {
 
 // refused reports whether the outcome is a denial.
 func (o *Outcome) refused() bool { return o.Outcome == Denied || o.Outcome == Halted }
+
+// redact removes secrets from what the difference shows. If the outcomes then look the same, a note
+// says so.
+func (d *Difference) redact() {
+	same := d.Was.looksLike(&d.Now)
+	d.Input, d.Text = redact.JSON(d.Input), redact.Text(d.Text)
+	d.Was.redact()
+	d.Now.redact()
+	if !same && d.Note == "" && d.Was.looksLike(&d.Now) {
+		d.Note = "the outcomes differ in a part that is not shown, because it looks like a secret"
+	}
+}
+
+// redact removes secrets from what the outcome shows.
+func (o *Outcome) redact() {
+	o.Input, o.Reason = redact.JSON(o.Input), redact.Text(o.Reason)
+	if o.Text != nil {
+		text := redact.Text(*o.Text) // the transcript may have the other text
+		o.Text = &text
+	}
+}
+
+// looksLike reports whether two outcomes show the same input and text.
+func (o *Outcome) looksLike(other *Outcome) bool {
+	if o.Outcome != other.Outcome || !bytes.Equal(o.Input, other.Input) || (o.Text == nil) != (other.Text == nil) {
+		return false
+	}
+	return o.Text == nil || *o.Text == *other.Text
+}

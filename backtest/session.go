@@ -177,12 +177,13 @@ func (s *session) scope(m *belay.Message) hook.Scope {
 	return hook.Scope{Session: s.info.ID, Turn: m.Turn, Step: m.Step, Agent: s.info.State.Agent}
 }
 
-// differ keeps a difference.
+// differ keeps a difference, without the secrets that it shows.
 func (s *session) differ(d Difference) {
 	if len(s.differences) >= s.most {
 		s.omitted++
 		return
 	}
+	d.redact()
 	s.differences = append(s.differences, d)
 }
 

@@ -17,7 +17,8 @@ type HookTotal struct {
 	Phase string `json:"phase"`
 	// Shadow says that the answers of the hook change no outcome.
 	Shadow bool `json:"shadow,omitempty"`
-	// Asked is how often the hook was called. The other counts are parts of it.
+	// Asked is how often the hook was called: 0 if it matched nothing. The other counts are
+	// parts of it.
 	Asked int `json:"asked"`
 	// Asks, Denied and Rewrote count answers. At approval.request, Asks counts approvals.
 	Asks    int `json:"asks,omitempty"`
@@ -60,6 +61,15 @@ func (t *tally) of(phase, id string) *HookTotal {
 	t.after[t.last] = t.total[k]
 	t.last = t.total[k]
 	return t.last
+}
+
+// know makes hooks appear in the totals, also if they are never called.
+func (t *tally) know(phase, id string, shadow bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if k := (hookKey{phase, id}); t.total[k] == nil {
+		t.total[k] = &HookTotal{ID: id, Phase: phase, Shadow: shadow}
+	}
 }
 
 // Append counts runs that have ended.

@@ -42,8 +42,9 @@ settings by those under the key permit of FILE. --mode tries another mode.
 Programs of hooks run only if they are trusted, in the sandbox, where they change nothing and have no network. Webhooks, and
 programs on a machine without a sandbox, are asked only with --allow-effects.
 
-The exit code is 1 if something differs. With --expect FILE, it is 1 if the differences are not those of FILE, which is the
-output of an earlier backtest with --json.`,
+The exit code is 1 if something differs. With --expect FILE, which is the output of an earlier backtest with --json, it is 1 if
+the differences are not those of FILE, if fewer sessions, messages or calls were replayed, or if a hook was not asked that was
+asked then.`,
 		Example: `  belay backtest --since 7d
   belay backtest --hooks ../policy --session 20261115-k3f9x
   belay backtest --rules stricter.yaml --mode strict
@@ -85,7 +86,7 @@ func (o *backtestOptions) complete(now time.Time) (expected *backtest.Report, er
 	if o.run.Since, err = sinceFlag(o.since, now); err != nil {
 		return nil, err
 	}
-	if o.run.Labels, err = labelsOf("--label", o.labels, false); err != nil {
+	if o.run.Labels, err = labelsOf("--label: ", o.labels, false); err != nil {
 		return nil, err
 	}
 	if o.rules != "" {
@@ -121,6 +122,7 @@ func (r pastRecords) Sessions(ctx context.Context, filter belay.SessionFilter) i
 		for s, err := range r.records.Sessions(ctx, filter) {
 			info := belay.SessionInfo{ID: s.ID, Created: s.Created, Changed: s.Changed, Last: s.Last, Labels: s.Labels}
 			info.State.Agent, info.State.Grants, info.State.ForkedFrom = s.Agent, s.Grants, s.ForkedFrom
+			info.State.Last, info.State.Ending = s.Reason, s.Ending
 			if !yield(info, err) || err != nil {
 				return
 			}
@@ -141,15 +143,19 @@ func (a *app) backtest(ctx context.Context, r records, o *backtestOptions, expec
 	if err != nil {
 		return err
 	}
+	var compared *comparison
+	if expected != nil {
+		compared = compareBacktests(expected, report)
+	}
 	if o.json {
 		if err := a.printJSON(report); err != nil {
 			return err
 		}
 	} else {
-		a.tellBacktest(report)
+		a.tellBacktest(report, compared)
 	}
-	if expected != nil {
-		return a.compareBacktests(expected, report)
+	if compared != nil {
+		return a.tellComparison(compared, o.json)
 	}
 	if len(report.Differences) > 0 {
 		return &exitError{code: exitFailed}
@@ -157,23 +163,25 @@ func (a *app) backtest(ctx context.Context, r records, o *backtestOptions, expec
 	return nil
 }
 
-// tellBacktest prints a report.
-func (a *app) tellBacktest(r *backtest.Report) {
-	for i := range r.Differences {
-		a.tellDifference(&r.Differences[i])
+// tellBacktest prints a report. If it was compared with an expected one, only the differences
+// that are not as expected are listed.
+func (a *app) tellBacktest(r *backtest.Report, compared *comparison) {
+	if compared != nil {
+		for _, d := range compared.unexpected {
+			a.tellDifference("not expected · ", d)
+		}
+		for _, d := range compared.missing {
+			a.tellDifference("expected, but not found · ", d)
+		}
+	} else {
+		for i := range r.Differences {
+			a.tellDifference("", &r.Differences[i])
+		}
 	}
 	if r.Omitted > 0 {
 		fmt.Fprintf(a.out, "%d more differences are not listed: limit the sessions with --session, --label or --since\n\n", r.Omitted)
 	}
-	all := len(r.Differences) + r.Omitted
-	verdict := "nothing differs"
-	if r.Unknown > 0 || len(r.NotAsked) > 0 {
-		verdict = "nothing differs, but not all hooks were asked"
-	}
-	if all > 0 {
-		verdict = fmt.Sprintf("%d would differ", all)
-	}
-	fmt.Fprintf(a.out, "%s  %s\n", a.onOut.bold(verdict), a.onOut.dim(fmt.Sprintf("%s · %s · %s · %s · %s",
+	fmt.Fprintf(a.out, "%s  %s\n", a.onOut.bold(verdictOf(r, compared)), a.onOut.dim(fmt.Sprintf("%s · %s · %s · %s · %s",
 		counted(r.Sessions, "session"), counted(r.Prompts, "message"), counted(r.Calls, "call"), counted(r.Results, "result"), took(time.Duration(r.Took)))))
 	if len(r.Hooks) > 0 {
 		fmt.Fprintln(a.out)
@@ -208,6 +216,29 @@ func (a *app) tellBacktest(r *backtest.Report) {
 	}
 }
 
+// verdictOf returns the result of a backtest in a few words.
+func verdictOf(r *backtest.Report, compared *comparison) string {
+	all := len(r.Differences) + r.Omitted
+	switch {
+	case compared != nil && !compared.differs():
+		switch all {
+		case 0:
+			return "nothing differs, as expected"
+		case 1:
+			return "1 differs, as expected"
+		}
+		return fmt.Sprintf("%d differ, as expected", all)
+	case compared != nil && all > 0:
+		return fmt.Sprintf("%d would differ, %d of them not expected", all, len(compared.unexpected)+r.Omitted)
+	case all > 0:
+		return fmt.Sprintf("%d would differ", all)
+	case r.Unknown > 0 || len(r.NotAsked) > 0:
+		return "nothing differs, but not all hooks were asked"
+	default:
+		return "nothing differs"
+	}
+}
+
 // orDash returns a number, or a dash for 0.
 func orDash(n int) string {
 	if n == 0 {
@@ -224,13 +255,13 @@ func counted(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// tellDifference prints one difference.
-func (a *app) tellDifference(d *backtest.Difference) {
+// tellDifference prints one difference. before is the beginning of its first line.
+func (a *app) tellDifference(before string, d *backtest.Difference) {
 	what := oneLine(d.Text)
 	if d.Kind != backtest.KindPrompt {
 		what = oneLine(d.Tool + " " + string(d.Input))
 	}
-	fmt.Fprintf(a.out, "%s  %s\n", a.onOut.dim(fmt.Sprintf("%s · message %d · %s", d.Session, d.Message, d.Kind)), a.onOut.bold(short(what, 100)))
+	fmt.Fprintf(a.out, "%s%s  %s\n", before, a.onOut.dim(fmt.Sprintf("%s · message %d · %s", d.Session, d.Message, d.Kind)), a.onOut.bold(short(what, 100)))
 	fmt.Fprintf(a.out, "  was  %s\n  now  %s\n", a.toldOutcome(&d.Was), a.toldOutcome(&d.Now))
 	if d.Note != "" {
 		fmt.Fprintf(a.out, "       %s\n", a.onOut.dim(d.Note))
@@ -272,61 +303,4 @@ func (a *app) toldOutcome(o *backtest.Outcome) string {
 		text += ": " + short(oneLine(*o.Text), 160)
 	}
 	return text
-}
-
-// compareBacktests returns an error if the differences of two reports are not the same.
-func (a *app) compareBacktests(expected, got *backtest.Report) error {
-	id := func(d *backtest.Difference) string {
-		return fmt.Sprintf("%s, message %d: %s %s %s: %s -> %s", d.Session, d.Message, d.Kind, d.Call, d.Tool, identity(&d.Was), identity(&d.Now))
-	}
-	left := make(map[string]int)
-	for i := range expected.Differences {
-		left[id(&expected.Differences[i])]++
-	}
-	unexpected := 0
-	for i := range got.Differences {
-		if k := id(&got.Differences[i]); left[k] > 0 {
-			left[k]--
-		} else {
-			unexpected++
-			a.remarkf("not expected: %s", oneLine(k))
-		}
-	}
-	missing := 0
-	for i := range expected.Differences {
-		if k := id(&expected.Differences[i]); left[k] > 0 {
-			left[k]--
-			missing++
-			a.remarkf("expected, but not found: %s", oneLine(k))
-		}
-	}
-	silent := 0
-	for _, n := range got.NotAsked { // on this machine nobody knows what it would answer
-		if !slices.ContainsFunc(expected.NotAsked, func(e backtest.NotAsked) bool { return e.ID == n.ID && e.Phase == n.Phase }) {
-			silent++
-			a.remarkf("not asked here: %s at %s: %s", oneLine(n.ID), n.Phase, oneLine(n.Why))
-		}
-	}
-	if silent > 0 {
-		return fmt.Errorf("the reports cannot be compared: %s asked when the expected report was written, and not now", counted(silent, "hook"))
-	}
-	if unexpected+missing+got.Omitted > 0 {
-		return fmt.Errorf("the differences are not the expected ones: %d more, %d fewer", unexpected+got.Omitted, missing)
-	}
-	return nil
-}
-
-// identity is what must be equal in two reports. Reasons may change.
-func identity(o *backtest.Outcome) string {
-	var text strings.Builder
-	text.WriteString(string(o.Outcome))
-	for _, part := range []string{o.By, o.Approved, o.Refused, string(o.Input)} {
-		if part != "" {
-			text.WriteString(" " + part)
-		}
-	}
-	if o.Text != nil {
-		fmt.Fprintf(&text, " %q", *o.Text)
-	}
-	return text.String()
 }

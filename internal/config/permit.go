@@ -178,6 +178,9 @@ func texts(into *[]string) func(ast.Node) error {
 
 // where returns the file and line of a rule, for messages to the model and to people.
 func (r *reading) where(node ast.Node) string {
+	if r.only != "" { // a file of rules, which the user has named
+		return fmt.Sprintf("%s:%d", r.file, lineOf(node))
+	}
 	if r.kind == "project" {
 		return fmt.Sprintf("%s:%d", Name, lineOf(node))
 	}

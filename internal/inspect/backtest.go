@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,11 +9,13 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/backtest"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/permit"
+	"github.com/belay-run/belay/space"
 )
 
 // Changes are the changes of a project's policy that a backtest tries. The zero value tries
@@ -50,8 +53,13 @@ func (p *Project) Backtest(ctx context.Context, records backtest.Records, c *Cha
 	}
 	try := *opts
 	canTry := from.CanTry(ctx, settings)
+	notes := v.Notes()
 	try.Effects = func(sub hook.Subscription) string {
 		why, kind := backtest.Effects(sub), sub.Options().Kind
+		n, noted := notes.Of(sub.Phase().Name(), sub.ID(), sub.Options().Origin)
+		if kind == hook.HandlerWebhook && noted && n.Closed {
+			return "" // it denies without a request
+		}
 		if kind != hook.HandlerCommand && kind != hook.HandlerWorker {
 			return why
 		}
@@ -95,27 +103,54 @@ func (p *Project) changed(c *Changes) (*config.Loaded, error) {
 	if c.Hooks, err = filepath.Abs(c.Hooks); err != nil {
 		return nil, fmt.Errorf("hooks: %w", err)
 	}
-	if info, err := os.Stat(filepath.Join(c.Hooks, "hooks")); err != nil || !info.IsDir() {
+	if !isDir(filepath.Join(c.Hooks, "hooks")) {
+		if inner := filepath.Join(c.Hooks, ".belay"); isDir(filepath.Join(inner, "hooks")) {
+			return nil, &assembly.Error{Err: fmt.Errorf("%s has no directory hooks, but %s has one", c.Hooks, inner), Mistake: true, Hint: "use --hooks " + inner}
+		}
 		return nil, &assembly.Error{Err: fmt.Errorf("%s has no directory hooks: give a directory in the form of .belay, with files in hooks/", c.Hooks), Mistake: true}
 	}
 	return settings, nil
 }
 
+// isDir reports whether a path is a directory.
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
 // trusted returns an error if a directory has gates that would be asked, and that deny only
-// because the directory is not trusted. A backtest would report that everything is denied.
+// because the directory is not trusted or lacks a grant. A backtest would report that everything
+// is denied.
 func (v *Hooks) trusted(dir string, asked func(hook.Subscription) bool) error {
 	if dir == "" {
 		return nil
 	}
 	notes := v.Notes()
+	var closed []error
+	var hint string
 	for _, sub := range v.Runtime.Subscriptions() {
-		n, noted := notes.Of(sub.Phase().Name(), sub.ID(), sub.Options().Origin)
-		place := v.Places.Of(sub.Options().Origin.File)
-		if noted && n.Closed && asked(sub) && place != nil && place.Dir == resolved(dir) {
-			return &assembly.Error{Err: fmt.Errorf("hook %s would deny every call: %s", sub.ID(), n.Reason), Mistake: true, Hint: "if you trust its programs: belay trust " + dir}
+		opts := sub.Options()
+		n, noted := notes.Of(sub.Phase().Name(), sub.ID(), opts.Origin)
+		place := v.Places.Of(opts.Origin.File)
+		if !noted || !n.Closed || !asked(sub) || place == nil || place.Dir != resolved(dir) {
+			continue
+		}
+		what := "call"
+		if sub.Phase().Name() == belay.UserPromptSubmit.Name() {
+			what = "message"
+		}
+		closed = append(closed, fmt.Errorf("hook %s would deny every %s: %s", sub.ID(), what, n.Reason))
+		switch standing, _ := v.Places.Host.Standing(place); {
+		case opts.Kind != hook.HandlerWebhook:
+			hint = cmp.Or(hint, "if you trust its programs: belay trust "+dir)
+		case !standing.Trusted, standing.Record != nil && !slices.Contains(standing.Record.Grants, space.GrantWebhook):
+			hint = "if you trust its programs and webhooks: belay trust --grant webhook " + dir
 		}
 	}
-	return nil
+	if len(closed) == 0 {
+		return nil
+	}
+	return &assembly.Error{Err: errors.Join(closed...), Mistake: true, Hint: hint}
 }
 
 // resolved follows the links of a path.

@@ -84,6 +84,38 @@ func (in *input) runs(ctx context.Context, each func(*hook.Run), states ...hook.
 	return nil
 }
 
+// blocked returns why hooks blocked the last turn of sessions, by the id of the hook's record. A
+// session keeps only how its last turn ended.
+func (in *input) blocked(ctx context.Context) (map[string]string, error) {
+	always := *in
+	always.Since = time.Time{} // as for wanted
+	list, err := always.sessions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	endings := make(map[string]*belay.Ending)
+	for i := range list {
+		if s := &list[i].State; s.Last == belay.EndBlocked && s.Ending != nil && s.Turn == nil {
+			endings[list[i].ID] = s.Ending
+		}
+	}
+	last := make(map[string]hook.Run) // the last denial of the hook that ended the session's last turn
+	err = in.runs(ctx, func(r *hook.Run) {
+		e := endings[r.Scope.Session]
+		if e == nil || e.By != r.Subscription || r.Shadow || r.Severity < hook.SeverityDeny {
+			return
+		}
+		if known, ok := last[r.Scope.Session]; !ok || !r.Started.Before(known.Started) {
+			last[r.Scope.Session] = *r
+		}
+	})
+	reasons := make(map[string]string, len(last))
+	for session := range last {
+		reasons[last[session].ID] = endings[session].Why
+	}
+	return reasons, err
+}
+
 // calls passes each call that the filter selects to each. The calls that a fork has copied are
 // those of the other session.
 func (in *input) calls(ctx context.Context, each func(*recorded.Call)) error {

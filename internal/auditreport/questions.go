@@ -69,13 +69,17 @@ func denials(ctx context.Context, in *input) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	reasons, err := in.blocked(ctx)
+	if err != nil {
+		return nil, err
+	}
 	err = in.runs(ctx, func(r *hook.Run) {
 		// What hooks denied at these phases is a denied call in the transcript.
 		if r.Phase == belay.ToolPre.Name() || r.Phase == belay.ApprovalRequest.Name() {
 			return
 		}
 		if !r.Shadow && r.Severity >= hook.SeverityDeny {
-			add(key{r.Subscription, r.Phase, "", ""}, r.Scope.Session, r.Started)
+			add(key{r.Subscription, r.Phase, "", reasons[r.ID]}, r.Scope.Session, r.Started)
 		}
 	})
 	report := &Report{Columns: []Column{{"denied_by", Text}, {"phase", Text}, {"tool", Text}, {"reason", Text}, {"count", Count}, {"sessions", Count}, {"last", Time}}, Empty: "nothing was denied"}

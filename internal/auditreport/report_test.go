@@ -106,6 +106,20 @@ func TestTouched(t *testing.T) {
 	}
 }
 
+// A blocked message has the reason of the hook that blocked it.
+//
+// SPEC O-03
+func TestABlockedMessageHasItsReason(t *testing.T) {
+	t.Parallel()
+	blocks := belay.UserPromptSubmit.On("blocks", func(context.Context, belay.UserPrompt) (belay.PromptVerdict, error) {
+		return belay.DenyPrompt("no keys in prompts"), nil
+	}, &hook.Options{Capabilities: hook.CanBlock})
+	from := record(t, []hook.Subscription{blocks})
+	if diff := cmp.Diff([]string{"blocks user.prompt.submit no keys in prompts 1"}, ask(t, from, "denials", "denied_by", "phase", "reason", "count")); diff != "" {
+		t.Errorf("the denials (-want +got):\n%s", diff)
+	}
+}
+
 // A call that a hook of approval.request denied is one denial. A call that an earlier approval
 // covered is no decision of the person.
 //

@@ -65,9 +65,6 @@ func (d *Declaration) keepTests(base string) {
 	}
 }
 
-// HasTests reports whether the hook has the key tests. It reads no file.
-func (d *Declaration) HasTests() bool { return d.tests != nil }
-
 // Tests reads the tests of the hook, and the files of tests that it names. The error joins one
 // [FaultError] for each mistake. Nothing but `belay hooks test` and `belay check` needs them: a
 // hook with mistakes in its tests runs.

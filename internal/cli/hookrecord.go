@@ -103,15 +103,20 @@ func pastOf(ctx context.Context, r records, session *api.Session, phase string) 
 	return p, err
 }
 
-// failed reports whether a hook failed in a step, or in a turn if step is 0. A record does not say
-// for which call of the step it is.
-func (p *past) failed(id, turn string, step int) bool {
-	return slices.ContainsFunc(p.runs, func(r hook.Run) bool {
-		if r.Subscription != id || r.Scope.Turn != turn || step != 0 && r.Scope.Step != step {
-			return false
+// unanswered returns why the messages do not show what a hook answered in a step, or in a turn if
+// step is 0: it failed, or it objected in shadow mode, which changes nothing. It returns "" if they
+// show it. A record does not say for which call of the step it is.
+func (p *past) unanswered(id, turn string, step int) leftOut {
+	for _, r := range p.runs {
+		switch {
+		case r.Subscription != id || r.Scope.Turn != turn || step != 0 && r.Scope.Step != step || r.State == hook.Skipped:
+		case r.State == hook.Failed || r.State == hook.TimedOut || r.State == hook.Interrupted || r.Class != "":
+			return leftFailed
+		case r.Shadow && r.Severity > hook.SeverityPass:
+			return leftUnknown
 		}
-		return r.State == hook.Failed || r.State == hook.TimedOut || r.State == hook.Interrupted || r.State != hook.Skipped && r.Class != ""
-	})
+	}
+	return ""
 }
 
 // seen returns the input of a call as a hook of tool.pre saw it. ok is false if this is not known.
@@ -156,14 +161,15 @@ func (p *past) order(a, b string, c *recorded.Call) (order int) {
 	}
 	for _, x := range first {
 		for _, y := range second {
-			now := 0
-			switch {
-			case x.Dispatch != y.Dispatch:
+			if x.Dispatch != y.Dispatch {
 				continue
-			case !x.Ended.IsZero() && !x.Ended.After(y.Started):
-				now = -1
-			case !y.Ended.IsZero() && !y.Ended.After(x.Started):
-				now = 1
+			}
+			now := 0
+			if !x.Ended.IsZero() && !x.Ended.After(y.Started) {
+				now--
+			}
+			if !y.Ended.IsZero() && !y.Ended.After(x.Started) {
+				now++ // both if the clock did not move: the order is not known
 			}
 			if now == 0 || order != 0 && order != now {
 				return 0
@@ -311,10 +317,13 @@ func recordCalls(past *past, h *recordedHook, add func(recordedTest), leave func
 		asked, approval := past.approvals[[2]string{c.Turn, c.ID}]
 		input, seen := past.seen(h.id, c)
 		args, ok := objectOf(input)
+		unanswered := past.unanswered(h.id, c.Turn, c.Step)
 		switch {
 		case !h.covers(c.Tool):
 			leave(leftTool)
-		case past.failed(h.id, c.Turn, c.Step) || denied && by == h.id && strings.HasPrefix(why, h.id+" could not decide"):
+		case unanswered != "":
+			leave(unanswered)
+		case denied && by == h.id && strings.HasPrefix(why, h.id+" could not decide"):
 			leave(leftFailed)
 		case approval && asked.By != h.id, !approval && (c.Result == nil || denied && by != h.id || !isGated(c.Result.Class)):
 			leave(leftUnknown)
@@ -358,12 +367,12 @@ func recordResults(past *past, h *recordedHook, add func(recordedTest), leave fu
 		if c.Result.Class == belay.ClassDenied || !isGated(c.Result.Class) {
 			return // it never reached this phase
 		}
-		switch {
-		case !h.covers(c.Tool):
+		if !h.covers(c.Tool) {
 			leave(leftTool)
 			return
-		case past.failed(h.id, c.Turn, c.Step):
-			leave(leftFailed)
+		}
+		if why := past.unanswered(h.id, c.Turn, c.Step); why != "" {
+			leave(why)
 			return
 		}
 		input := map[string]any{"id": c.ID, "tool": c.Tool, "input": args, "text": c.Result.Text}
@@ -390,8 +399,8 @@ func recordPrompts(past *past, h *recordedHook, add func(recordedTest), leave fu
 				continue
 			}
 		}
-		if past.failed(h.id, m.Turn, 0) {
-			leave(leftFailed)
+		if why := past.unanswered(h.id, m.Turn, 0); why != "" {
+			leave(why)
 			continue
 		}
 		input := map[string]any{"text": recorded.Typed(m)}
@@ -415,9 +424,11 @@ func recordStops(past *past, h *recordedHook, add func(recordedTest), leave func
 		case m.Kind != belay.KindAssistant || reply || len(m.Calls()) > 0:
 		case last[m.Turn] != i:
 			leave(leftUnknown)
-		case past.failed(h.id, m.Turn, 0):
-			leave(leftFailed)
 		default:
+			if why := past.unanswered(h.id, m.Turn, 0); why != "" {
+				leave(why)
+				continue
+			}
 			add(recordedTest{name: "end of turn " + m.Turn, input: map[string]any{"text": m.Text()}})
 		}
 	}

@@ -48,6 +48,7 @@ func TestRecordCalls(t *testing.T) {
 		"a call that the failed hook denied":    {class: belay.ClassDenied, text: `Denied by "mine": mine could not decide: timeout`, want: []string{string(leftFailed)}},
 		"a hook that failed and lets pass":      {runs: []hook.Run{ran("mine", 1, hook.Failed)}, want: []string{string(leftFailed)}},
 		"a hook that failed in another step":    {runs: []hook.Run{ran("mine", 1, hook.Completed), other(ran("mine", 2, hook.Failed))}, want: []string{`{"path":"a"} pass`}},
+		"a hook that objects in shadow mode":    {runs: []hook.Run{{Subscription: "mine", State: hook.Completed, Shadow: true, Severity: hook.SeverityDeny, Scope: hook.Scope{Turn: "turn", Step: 1}}}, want: []string{string(leftUnknown)}},
 		"rewritten before this hook":            {rewriters: []string{"other"}, runs: []hook.Run{ran("other", 1, hook.Completed), ran("mine", 2, hook.Completed)}, want: []string{`{"path":"b"} pass`}},
 		"rewritten after this hook":             {rewriters: []string{"other"}, runs: []hook.Run{ran("mine", 1, hook.Completed), ran("other", 2, hook.Completed)}, want: []string{`{"path":"a"} pass`}},
 		"rewritten before, and denied":          {class: belay.ClassDenied, text: mine, rewriters: []string{"other"}, runs: []hook.Run{ran("other", 1, hook.Completed), ran("mine", 2, hook.Completed)}, want: []string{`{"path":"b"} deny no`}},

@@ -133,7 +133,7 @@ func (v *verifier) entry(e *Entry) {
 	}
 	v.Last = at
 	where := func(kind ProblemKind, text string, args ...any) {
-		v.Add(Problem{Kind: kind, Table: chainTable, Row: strconv.FormatInt(e.Seq, 10), Text: fmt.Sprintf("entry %d: ", e.Seq) + fmt.Sprintf(text, args...)})
+		v.Add(Problem{Kind: kind, Table: chainTable, Row: strconv.FormatInt(e.Seq, 10), Text: fmt.Sprintf(text, args...)})
 	}
 	before := v.lanes[e.Lane]
 	if before == nil {
@@ -144,7 +144,7 @@ func (v *verifier) entry(e *Entry) {
 	case v.oneLane && (e.Lane != "" || e.Seq != e.Idx):
 		where(Inserted, "it is not in the main chain, but this store has no other one")
 	case e.Idx > before.idx+1:
-		where(Removed, "%s before it removed", entries(e.Idx-before.idx-1))
+		where(Removed, "%s removed", entriesBefore(e.Idx-before.idx-1))
 	case e.Idx <= before.idx:
 		where(Inserted, "its place %d in the chain is taken by another entry", e.Idx)
 	case HashOf(before.hash, e) != e.Hash:
@@ -174,11 +174,11 @@ func (v *verifier) entry(e *Entry) {
 	}
 }
 
-func entries(n int64) string {
+func entriesBefore(n int64) string {
 	if n == 1 {
-		return "1 entry was"
+		return "1 entry before it was"
 	}
-	return fmt.Sprint(n, " entries were")
+	return fmt.Sprint(n, " entries before it were")
 }
 
 // line notes a line of an entry. It returns false if the line cannot be read.
@@ -250,7 +250,7 @@ func (v *verifier) found(key string, then line) {
 		return
 	}
 	t := tableOf(key)
-	p := Problem{Kind: Changed, Table: t.Name, Row: key[1:], Text: fmt.Sprintf("%s was not what entry %d says that was written, when Belay changed it in entry %d", t.named(key), known.seq, then.seq)}
+	p := Problem{Kind: Changed, Table: t.Name, Row: key[1:], Text: fmt.Sprintf("%s did not match entry %d when Belay changed it in entry %d", t.named(key), known.seq, then.seq)}
 	switch {
 	case !ok || known.hash == "":
 		p.Kind, p.Text = Inserted, fmt.Sprintf("%s was not in the chain when Belay changed it in entry %d", t.named(key), then.seq)
@@ -312,11 +312,11 @@ func (v *verifier) row(t *Table, key, id, session, hash string) {
 	p := Problem{Table: t.Name, Row: id, Session: session}
 	switch {
 	case !ok:
-		p.Kind, p.Text = Inserted, fmt.Sprintf("%s %q is not in the chain: something other than this version of Belay has written it", singular[t.Name], id)
+		p.Kind, p.Text = Inserted, singular[t.Name]+" is not in the chain: something other than this version of Belay has written it"
 	case known.hash == "":
-		p.Kind, p.Text = Inserted, fmt.Sprintf("%s %q is there again, although entry %d says that it was removed", singular[t.Name], id, known.seq)
+		p.Kind, p.Text = Inserted, fmt.Sprintf("%s is there again, although entry %d says that it was removed", singular[t.Name], known.seq)
 	case known.hash != hash:
-		p.Kind, p.Text = Changed, fmt.Sprintf("%s %q is not what entry %d says that was written", singular[t.Name], id, known.seq)
+		p.Kind, p.Text = Changed, fmt.Sprintf("%s does not match entry %d", singular[t.Name], known.seq)
 	default:
 		delete(v.lines, key)
 		return
@@ -326,7 +326,7 @@ func (v *verifier) row(t *Table, key, id, session, hash string) {
 }
 
 // singular says what a row of a table is.
-var singular = map[string]string{"runs": "the record", "approvals": "the approval", "approval_words": "the text of approval", "sessions": "the grants of session"}
+var singular = map[string]string{"runs": "the record", "approvals": "the approval", "approval_words": "the text of the approval", "sessions": "what the session was granted"}
 
 // missing reports the rows of a table that have a line, but were not read.
 func (v *verifier) missing(t *Table) {

@@ -111,7 +111,11 @@ func (a *app) tellVerification(v *audit.Verification, anchors int, asJSON bool) 
 	}
 	s := a.onOut
 	for _, p := range v.Problems {
-		fmt.Fprintf(a.out, "%s  %s %s: %s\n", s.red(string(p.Kind)), p.Table, oneLine(p.Row), oneLine(p.Text))
+		where := p.Table + " " + p.Row
+		if p.Session != "" && p.Session != p.Row {
+			where += " of session " + p.Session
+		}
+		fmt.Fprintf(a.out, "%s  %s: %s\n", s.red(string(p.Kind)), oneLine(where), oneLine(p.Text))
 	}
 	if v.More > 0 {
 		fmt.Fprintf(a.out, "and %d more\n", v.More)
@@ -192,11 +196,24 @@ of conversations: reasons and patterns of approvals are left out. FILE has a pri
 			if err != nil {
 				return usage("--key: %w", err)
 			}
-			return a.auditStore(cmd.Context(), func(store audit.Store) error { return audit.Export(cmd.Context(), store, a.out, private) })
+			return a.auditStore(cmd.Context(), func(store audit.Store) error { return a.exportAudit(cmd.Context(), store, private) })
 		},
 	}
 	cmd.Flags().StringVar(&key, "key", "", "the file with the private key (Ed25519, PEM)")
 	return cmd
+}
+
+// exportAudit writes the chain and its records. If they do not match, it says so first: a signature
+// says only that nothing has changed since.
+func (a *app) exportAudit(ctx context.Context, store audit.Store, private ed25519.PrivateKey) error {
+	v, err := store.VerifyAudit(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if found := len(v.Problems) + int(v.More); found > 0 {
+		a.remarkf("the store does not match its chain (%s): `belay audit verify` lists what was changed; the export has the records as they are now", visible.Counted(found, "problem"))
+	}
+	return audit.Export(ctx, store, a.out, private)
 }
 
 // readPEM reads the first block of a PEM file.

@@ -27,7 +27,9 @@ const maxLinks = 40
 // same file as now. Parents come first.
 func holds(p Policy) ([]hold, error) {
 	h := &holder{write: p.Write}
-	for _, name := range p.Protect {
+	// What is below a sealed directory needs no hold of its own. Above all it needs no
+	// placeholder: a database cannot be opened while a directory stands where its journal would be.
+	for _, name := range slices.Sorted(slices.Values(p.Protect)) {
 		if err := h.walk(name); err != nil {
 			return nil, fmt.Errorf("protect %s: %w", name, err)
 		}

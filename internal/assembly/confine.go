@@ -78,11 +78,9 @@ func (f *Floor) confine(ctx context.Context, call *belay.Invocation, run *toolbo
 	git := seeRepository(f.settings.Project)
 	policy.Protect = append(policy.Protect, git.steering()...)
 	run.Settle = git.settle
-	argv, err := f.box.Command(policy, run.Argv)
-	if err != nil {
-		return fmt.Errorf("the command cannot run in the sandbox: %w", err)
+	if run.Argv, err = boxed(f.box, f.settings, policy, run.Argv); err != nil {
+		return err
 	}
-	run.Argv = argv
 	run.Env = append(append(run.Env, cacheVariables(cache)...), stores...)
 	run.Note = "the command ran in a sandbox: it can change only the project and temporary files"
 	if readsOnly(e) {
@@ -92,6 +90,37 @@ func (f *Floor) confine(ctx context.Context, call *belay.Invocation, run *toolbo
 		run.Note += ", and there is no network"
 	}
 	return nil
+}
+
+// boxed returns the command line that runs a command in the sandbox.
+func boxed(box *sandbox.Sandbox, s *config.Loaded, p sandbox.Policy, argv []string) ([]string, error) {
+	makeSides(s, p)
+	inside, err := box.Command(p, argv)
+	if err != nil {
+		return argv, fmt.Errorf("the command cannot run in the sandbox: %w", err)
+	}
+	return inside, nil
+}
+
+// makeSides makes the files that SQLite keeps beside a database of Belay, if a command could
+// make them. They are empty, which for SQLite is the same as absent. For a missing file, the
+// sandbox would make a directory as a placeholder, and while the command runs, no process
+// could open the database.
+func makeSides(s *config.Loaded, p sandbox.Policy) {
+	for _, file := range []string{s.Store, s.Memory.File} {
+		info, err := os.Stat(file)
+		if config.IsDSN(file) || err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		if dir := filepath.Dir(file); !below(dir, p.Write) || below(dir, p.Protect) {
+			continue
+		}
+		for _, suffix := range []string{"-wal", "-shm", "-journal"} {
+			if made, err := os.OpenFile(file+suffix, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err == nil {
+				_ = made.Close() // nothing was written
+			}
+		}
+	}
 }
 
 // Confinement describes how a command would run. It returns "" for other tools.

@@ -202,7 +202,7 @@ func OpenTrust(s *config.Loaded) *space.Trust {
 // use the network only with a grant. Commands of the operator are not confined. If this
 // machine has no sandbox, the commands run without one, unless the settings require it.
 func (a *Assembler) confineHook(ctx context.Context, s *config.Loaded) func(context.Context, *declare.Declaration, *declare.Execution) error {
-	return func(run context.Context, _ *declare.Declaration, e *declare.Execution) error {
+	return func(run context.Context, _ *declare.Declaration, e *declare.Execution) (err error) {
 		box := a.sandbox(ctx, s)
 		if a.Trial {
 			return trial(box, s, e)
@@ -218,32 +218,24 @@ func (a *Assembler) confineHook(ctx context.Context, s *config.Loaded) func(cont
 		if !network {
 			e.Note += ", and have no network (`belay trust DIR --grant network`)"
 		}
-		argv, err := box.Command(sandbox.Policy{
+		e.Argv, err = boxed(box, s, sandbox.Policy{
 			Write:   Existing([]string{s.Project, os.TempDir()}),
 			Protect: slices.Concat(steering(s.Project, new(permit.Explanation)), []string{filepath.Join(s.Project, ".git")}, ownFiles(s)),
 			Hide:    hidden(s),
 			Network: network,
 			Bounds:  boundsOf(s),
 		}, e.Argv)
-		if err != nil {
-			return fmt.Errorf("the command cannot run in the sandbox: %w", err)
-		}
-		e.Argv = argv
-		return nil
+		return err
 	}
 }
 
 // trial makes a program run so that it can change only temporary files.
-func trial(box *sandbox.Sandbox, s *config.Loaded, e *declare.Execution) error {
+func trial(box *sandbox.Sandbox, s *config.Loaded, e *declare.Execution) (err error) {
 	if box == nil {
 		return errors.New("programs are tried only in a sandbox, and there is none")
 	}
-	argv, err := box.Command(sandbox.Policy{Write: Existing([]string{os.TempDir()}), Protect: append([]string{s.Project}, ownFiles(s)...), Hide: hidden(s), Bounds: boundsOf(s)}, e.Argv)
-	if err != nil {
-		return fmt.Errorf("the command cannot run in the sandbox: %w", err)
-	}
-	e.Argv = argv
-	return nil
+	e.Argv, err = boxed(box, s, sandbox.Policy{Write: Existing([]string{os.TempDir()}), Protect: append([]string{s.Project}, ownFiles(s)...), Hide: hidden(s), Bounds: boundsOf(s)}, e.Argv)
+	return err
 }
 
 // CanTry reports whether this machine has a sandbox in which programs can be tried: see

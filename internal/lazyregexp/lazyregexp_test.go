@@ -16,8 +16,8 @@ func TestMethods(t *testing.T) {
 	for i := range ours.NumMethod() {
 		name := ours.Type().Method(i).Name
 		var args []reflect.Value
-		for j := range ours.Method(i).Type().NumIn() {
-			switch in := ours.Method(i).Type().In(j); in.Kind() {
+		for in := range ours.Method(i).Type().Ins() {
+			switch in.Kind() {
 			case reflect.String:
 				args = append(args, reflect.ValueOf(text))
 			case reflect.Int:

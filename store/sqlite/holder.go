@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -15,10 +16,10 @@ import (
 )
 
 // A holder is an open store, in this process or another. It locks a file with its id as
-// name, in a directory beside the database. The operating system releases the lock when the
-// process ends, however it ends. So if another process can take the lock, the holder has
-// ended. No program should remove the lock file. If one did, the list of holders says which
-// process to check.
+// name, in a directory beside the database. The file says which process it is. The operating
+// system releases the lock when the process ends, however it ends. So if another process can
+// take the lock, the holder has ended. No program should remove the lock file. If one did,
+// the list of holders says which process to check.
 
 // openingLock is the name of the file that a process locks while it opens the store and
 // creates the tables.
@@ -27,7 +28,8 @@ const openingLock = "opening"
 // lockDir returns the directory of the lock files.
 func (s *Store) lockDir() string { return s.path + "-holders" }
 
-// enter gives this store a new holder id and locks the file with that name.
+// enter gives this store a new holder id and locks the file with that name. The content of
+// the file is for people: if it cannot be written, nobody learns the process id.
 func (s *Store) enter() error {
 	for {
 		id := rand.Text()
@@ -37,6 +39,7 @@ func (s *Store) enter() error {
 		}
 		if ok {
 			s.id, s.lock = id, file
+			_, _ = file.WriteString(describe(s.holder()))
 			return nil
 		}
 	}
@@ -113,30 +116,55 @@ func (s *Store) wasMade() bool {
 
 // lively reports whether any process has the store open.
 func (s *Store) lively() bool {
+	users, err := s.users()
+	return err != nil || len(users) > 0
+}
+
+// Users returns the processes that have the store in a file open, such as "process 71 on
+// myhost, since 2026-03-01T12:00:00Z". Those that have opened it read-only do not count.
+// Users changes nothing.
+func Users(path string) ([]string, error) {
+	if actual, err := filepath.EvalSymlinks(path); err == nil {
+		path = actual
+	}
+	users, err := (&Store{path: path}).users()
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("look who has the store open: %w", err)
+	}
+	return users, nil
+}
+
+// users returns the processes whose lock files are locked.
+func (s *Store) users() (users []string, err error) {
 	entries, err := os.ReadDir(s.lockDir())
 	for _, entry := range entries {
 		if entry.Name() == openingLock {
 			continue
 		}
-		file, free, err := takeLock(filepath.Join(s.lockDir(), entry.Name()), 0, true)
+		name := filepath.Join(s.lockDir(), entry.Name())
+		file, free, err := takeLock(name, 0, true)
 		switch {
 		case free:
 			_ = file.Close()
 		case !errors.Is(err, os.ErrNotExist):
-			return true
+			text, _ := os.ReadFile(name) // Windows lets nobody else read a locked file
+			users = append(users, cmp.Or(string(text), "a process"))
 		}
 	}
-	return err != nil
+	return users, err
 }
 
 // register adds this store to the list of holders.
 func (s *Store) register(ctx context.Context) error {
-	pid := int64(os.Getpid())
+	h := s.holder()
 	return s.submitSince(ctx, s.opened, func(ctx context.Context, w *writing) error {
-		return w.AddHolder(ctx, table.AddHolderParams{
-			ID: s.id, Pid: pid, Host: hostname(), Since: record.Nanos(s.now()), Process: processStart(pid), Path: s.path,
-		})
+		return w.AddHolder(ctx, table.AddHolderParams{ID: s.id, Pid: h.Pid, Host: h.Host, Since: h.Since, Process: processStart(h.Pid), Path: s.path})
 	})
+}
+
+// holder describes this process.
+func (s *Store) holder() table.Holder {
+	return table.Holder{Pid: int64(os.Getpid()), Host: hostname(), Since: record.Nanos(s.now())}
 }
 
 func hostname() string {

@@ -167,6 +167,41 @@ func TestTheWorkerAnswersLikeTheCommand(t *testing.T) { // SPEC B-05
 	}
 }
 
+// copyProgram copies this program.
+func copyProgram(t *testing.T, to string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	filetest.WriteProgram(t, to, string(content))
+}
+
+// A worker ends when the program file is replaced: nobody asks it any more, and it would keep the store open.
+func TestTheWorkerOfAnOlderProgramEnds(t *testing.T) { // SPEC Q-03
+	t.Parallel()
+	w := newWarm(t)
+	program := filepath.Join(t.TempDir(), "belay")
+	copyProgram(t, program)
+	cmd, _ := w.command(pushEvent)
+	cmd.Path = program
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	w.until("a worker listens", func() bool { return len(w.sockets()) == 1 })
+	if n := len(w.workers()); n != 1 {
+		t.Fatalf("there are %d workers, want 1", n)
+	}
+	if err := os.Chtimes(program, time.Time{}, time.Unix(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	w.until("the worker has ended", func() bool { return len(w.workers()) == 0 }) // without events it ends too, but later than until waits
+}
+
 // A worker that is killed while it answers does not change the answer.
 func TestAWorkerKilledInTheMiddleChangesNothing(t *testing.T) { // SPEC B-05
 	t.Parallel()

@@ -144,8 +144,9 @@ func listenAt(path string) (*net.UnixListener, error) {
 	return listener, nil
 }
 
-// wanted reports whether the worker should go on: it is not idle, its directory exists, and
-// no other worker has replaced its socket.
+// wanted reports whether the worker should go on: it is not idle, its directory exists, no
+// other worker has replaced its socket, and the program file has not changed. Nobody would ask
+// the worker of an older program, and a newer program may need the store for itself.
 func (w *hookWorker) wanted(ctx context.Context, path string, mine os.FileInfo) bool {
 	w.mu.Lock()
 	idle := w.busy == 0 && time.Since(w.last) > workerIdle
@@ -154,6 +155,9 @@ func (w *hookWorker) wanted(ctx context.Context, path string, mine os.FileInfo) 
 		return false
 	}
 	if _, err := os.Stat(w.dir); err != nil {
+		return false
+	}
+	if own, err := warmhook.Socket(w.dir); err != nil || own != path {
 		return false
 	}
 	now, err := os.Lstat(path)

@@ -46,7 +46,8 @@ func (a *app) storeMigrate() *cobra.Command {
 		Use:   "migrate",
 		Short: "Create the store's tables, or migrate them",
 		Long: `Every command migrates the store when it opens it. This command does nothing else. If several machines share the store, run
-it once before the workers of a new version start. Workers of the old version keep running meanwhile.`,
+it once before the workers of a new version start. Workers of the old version keep running meanwhile. If they must not use the
+new tables, the command names one of them and changes nothing: stop these workers first.`,
 		Example: `  belay store migrate
   belay --store postgres://belay@db.example/belay store migrate`,
 		Args: arguments(0, 0, "migrate takes no arguments"),

@@ -38,7 +38,7 @@ var (
 	// ErrNewer means that a newer version of Belay has created or changed the tables.
 	ErrNewer = errors.New("postgres: a newer version of Belay has changed the tables")
 	// ErrOlder means that a process with an older version of Belay is running. That version
-	// needs something that this version would remove.
+	// must not use the tables after this version has migrated them.
 	ErrOlder = errors.New("postgres: an older version of Belay is running")
 )
 

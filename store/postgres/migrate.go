@@ -181,8 +181,7 @@ func (s *Store) migrations() fs.FS {
 func newestOf(from fs.FS) (newest int64, err error) {
 	files, err := fs.Glob(from, "migrations/*.sql")
 	for _, name := range files {
-		number, _, _ := strings.Cut(path.Base(name), "_")
-		version, failed := strconv.ParseInt(number, 10, 64)
+		version, failed := record.VersionOf(name)
 		newest, err = max(newest, version), errors.Join(err, failed)
 	}
 	if err != nil {
@@ -241,8 +240,10 @@ func (s *Store) migrate(ctx context.Context, db *sql.DB, from fs.FS, versions st
 			Err: fmt.Errorf("the tables have version %d, but this program supports only up to %d", stored, newest),
 		}
 	case stored < newest:
-		if err := s.mayContract(ctx, sources, stored); err != nil {
-			return err
+		if versions == versionTable {
+			if err := s.mayExclude(ctx, stored); err != nil {
+				return err
+			}
 		}
 		if _, err := provider.Up(ctx); err != nil {
 			return fmt.Errorf("migrations: %w", err)
@@ -261,37 +262,35 @@ func (s *Store) migrate(ctx context.Context, db *sql.DB, from fs.FS, versions st
 // database.
 func (s *Store) Migrated() (from, to int64) { return s.migrated[0], s.migrated[1] }
 
-const (
-	// contracts marks the migrations that remove a table or a column. It is part of their
-	// file names.
-	contracts = "_contract_"
-	// firstKnown is the first version of the tables that has the column holders.knows. Each
-	// running program writes there the newest version that it can use.
-	firstKnown = 6
-)
+// firstKnown is the first version of the tables that has the column holders.knows. Each
+// running program writes there the newest version that it can use.
+const firstKnown = 6
 
-// mayContract returns ErrOlder if a pending migration removes a table or a column that an
-// older program may still use, and such a program is running.
-func (s *Store) mayContract(ctx context.Context, sources []*goose.Source, stored int64) error {
-	for _, source := range sources {
-		if source.Version <= stored || stored < firstKnown || !strings.Contains(source.Path, contracts) {
-			continue
-		}
-		var pid int64
-		var host string
-		err := s.pool.QueryRow(ctx, "SELECT pid, host FROM holders WHERE knows < $1 AND seen + lease > clock_timestamp() ORDER BY since LIMIT 1", source.Version-1).Scan(&pid, &host)
-		switch {
-		case errors.Is(err, pgx.ErrNoRows):
-		case err != nil:
-			return err //nolint:wrapcheck // Open adds context
-		default:
-			return &ServerError{
-				Database: s.name, Kind: ErrOlder, Remedy: "stop the processes of the older version first, then start this one again",
-				Err: fmt.Errorf("process %d on %s is using the database, and needs something that version %d of the tables removes", pid, host, source.Version),
-			}
+// mayExclude returns ErrOlder if a pending migration excludes a program that is running: it
+// removes something that the program needs, or the program would write what is no longer
+// complete.
+func (s *Store) mayExclude(ctx context.Context, stored int64) error {
+	if stored < firstKnown {
+		return nil
+	}
+	oldest, err := record.OldestAfter(s.migrations(), stored)
+	if err != nil {
+		return err //nolint:wrapcheck // it names the migration
+	}
+	var pid int64
+	var host string
+	err = s.pool.QueryRow(ctx, "SELECT pid, host FROM holders WHERE knows < $1 AND seen + lease > clock_timestamp() ORDER BY since LIMIT 1", oldest).Scan(&pid, &host)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil
+	case err != nil:
+		return err //nolint:wrapcheck // Open adds context
+	default:
+		return &ServerError{
+			Database: s.name, Kind: ErrOlder, Remedy: "stop the processes of the older version first, then start this one again",
+			Err: fmt.Errorf("process %d on %s is using the database, and must not use tables of version %d", pid, host, oldest),
 		}
 	}
-	return nil
 }
 
 // translated are the shared migrations in PostgreSQL's syntax. They behave as in SQLite: an

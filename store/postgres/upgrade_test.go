@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -176,6 +177,25 @@ func TestRollingUpgrade(t *testing.T) {
 	_, err := postgres.Open(ctx, dsn, &opts)
 	wantError(t, "Open by a version that needs what is gone", err, postgres.ErrNewer, "newer version")
 	newStop()
+}
+
+// A migration after which older programs must not write fails while such a program runs, also if it removes nothing.
+//
+// SPEC Q-03
+func TestExcludingMigration(t *testing.T) {
+	t.Parallel()
+	dsn := server.Database(t, template)
+	opts := postgres.Options{Takeover: takeover}
+	excludes := postgres.OfVersion(opts, later(t, map[string]string{"00017_more.sql": "UPDATE counters SET value = 17 WHERE name = 'oldest' AND value < 17;"}))
+	old := openDSN(t, dsn, &opts)
+	_, err := postgres.Open(t.Context(), dsn, excludes)
+	wantError(t, "excluding a program that runs", err, postgres.ErrOlder, fmt.Sprintf("process %d on ", os.Getpid()), "version 17", "stop the processes")
+	closeStore(t, old)
+	if from, to := openDSN(t, dsn, excludes).Migrated(); from != 16 || to != 17 {
+		t.Errorf("the tables were brought from %d to %d, want from 16 to 17", from, to)
+	}
+	_, err = postgres.Open(t.Context(), dsn, &opts)
+	wantError(t, "Open by an excluded version", err, postgres.ErrNewer, "newer version")
 }
 
 // keepBusy submits one turn after the other, and waits each time until a worker has run

@@ -41,8 +41,8 @@
 // # Errors
 //
 // A problem of the file is a [*FileError] with the path and advice. It usually wraps one of
-// [ErrFull], [ErrReadOnly], [ErrLocked], [ErrReplaced], [ErrCorrupt], [ErrNotStore] and
-// [ErrNewer]. Nothing of the failed write is stored. Other errors wrap the sentinel errors
+// [ErrFull], [ErrReadOnly], [ErrLocked], [ErrReplaced], [ErrCorrupt], [ErrNotStore],
+// [ErrNewer] and [ErrOlder]. Nothing of the failed write is stored. Other errors wrap the sentinel errors
 // of packages belay and hook.
 //
 // The store removes secrets from the reasons of approvals and decisions, and cuts a reason

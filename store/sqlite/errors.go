@@ -35,6 +35,9 @@ var (
 	ErrNotStore = errors.New("sqlite: the file is not a Belay store")
 	// ErrNewer means that a newer version of Belay has written the file.
 	ErrNewer = errors.New("sqlite: the file was written by a newer version of Belay")
+	// ErrOlder means that a process with an older version of Belay has the file open. That
+	// version must not use the tables after this version has migrated them.
+	ErrOlder = errors.New("sqlite: an older version of Belay has the file open")
 )
 
 // FileError is a problem of the file, with advice.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/database"
@@ -61,6 +62,9 @@ func (s *Store) update(ctx context.Context, provider *goose.Provider, newest int
 		}
 		return fmt.Errorf("open store: %w", s.newer(stored, newest))
 	case stored < newest:
+		if err := s.mayExclude(stored); err != nil {
+			return fmt.Errorf("open store: %w", err)
+		}
 		if err := s.keepOld(ctx, stored); err != nil {
 			return fmt.Errorf("open store: copy the store before its tables are migrated: %w", err)
 		}
@@ -70,6 +74,24 @@ func (s *Store) update(ctx context.Context, provider *goose.Provider, newest int
 	}
 	s.migrated = [2]int64{max(stored, 0), max(stored, newest)}
 	return nil
+}
+
+// mayExclude returns ErrOlder if a pending migration excludes a program that has the store
+// open. Such a program knows only the stored version: if it knew a later one, it would have
+// migrated the tables when it opened the store.
+func (s *Store) mayExclude(stored int64) error {
+	oldest, err := record.OldestAfter(table.Migrations, stored)
+	if err != nil || oldest <= max(stored, 0) {
+		return err //nolint:wrapcheck // it names the migration
+	}
+	users, err := s.users()
+	if len(users) > 0 {
+		return &FileError{
+			Path: s.path, Kind: ErrOlder, Remedy: "end the programs that have the store open, then try again",
+			Err: fmt.Errorf("%s has the store open, and must not use tables of version %d", strings.Join(users, ", "), oldest),
+		}
+	}
+	return err
 }
 
 // keepOld copies the store to a file beside it before a migration changes it: belay.db.v15.bak has the tables of version 15. An

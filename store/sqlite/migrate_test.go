@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"database/sql"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -86,4 +87,36 @@ func TestNewerFile(t *testing.T) {
 	wantError(t, "opening a file of a newer version", err, sqlite.ErrNewer, file, "9999", "use a newer version of Belay")
 	execute(t, file, "DELETE FROM belay_version WHERE version_id = 9999; UPDATE counters SET value = 6 WHERE name = 'oldest'")
 	wantUntouched(t, file)
+}
+
+// A migration that excludes older programs fails while one of them has the store open, and changes nothing. The error names the
+// process. A program that was killed does not count.
+//
+// SPEC Q-03
+func TestOlderProgramIsRunning(t *testing.T) {
+	t.Parallel()
+	file := newFile(t)
+	old := openFile(t, file, nil) // it stands for a program of version 15
+	db, err := sql.Open("sqlite", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := provider(t, db).DownTo(t.Context(), 15); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = sqlite.Open(t.Context(), file, nil)
+	wantError(t, "migrating under an older program", err, sqlite.ErrOlder, file, fmt.Sprintf("process %d on ", os.Getpid()), "version 16", "end the programs")
+	if made, _ := filepath.Glob(file + "*.bak*"); len(made) > 0 || versionOf(t, file) != 15 {
+		t.Errorf("the store was changed: version %d, %v", versionOf(t, file), made)
+	}
+	if err := old.Close(); err != nil {
+		t.Fatal(err)
+	}
+	leaveLock(t, file)
+	if from, to := openFile(t, file, nil).Migrated(); from != 15 || to != 16 {
+		t.Errorf("the store was migrated from %d to %d, want from 15 to 16", from, to)
+	}
 }

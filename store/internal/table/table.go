@@ -2,7 +2,9 @@
 // generates) of all SQL stores. The SQL is valid for both SQLite and PostgreSQL.
 //
 // Change the files in migrations and queries, then run make generate. Never
-// change a released migration: add a new one.
+// change a released migration: add a new one. If older programs must not use the tables
+// after a migration, the migration raises the counter oldest. Then it fails while such a
+// program runs, and such a program cannot open the store any more.
 package table
 
 import (

@@ -19,24 +19,37 @@ import (
 
 // settings loads the settings. The common flags override them.
 func (a *app) settings() (*config.Loaded, error) {
+	settings, mistakes, err := a.settingsWithMistakes()
+	if mistakes != nil {
+		err = usage("%w", &settingsError{mistakes})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return settings, nil
+}
+
+// settingsWithMistakes loads the settings that have no mistakes, for a command that must not
+// stop at the others.
+func (a *app) settingsWithMistakes() (settings *config.Loaded, mistakes, err error) {
 	if a.dir != "" {
 		if info, err := os.Stat(a.dir); err != nil || !info.IsDir() {
-			return nil, usage("--dir: %q is not a directory", a.dir)
+			return nil, nil, usage("--dir: %q is not a directory", a.dir)
 		}
 	}
-	settings, err := config.Load(&config.Options{Dir: a.dir, UserDir: a.userDir, Environ: a.environ})
-	if err != nil {
-		return nil, usage("%w", &settingsError{err})
+	settings, mistakes = config.Load(&config.Options{Dir: a.dir, UserDir: a.userDir, Environ: a.environ})
+	if settings == nil {
+		return nil, nil, usage("%w", &settingsError{mistakes})
 	}
 	for name, word := range map[string]string{"store": a.store, "server": a.server} {
 		if word == "" {
 			continue
 		}
 		if err := settings.Override(name, name, word); err != nil {
-			return nil, usage("%w", err)
+			return nil, mistakes, usage("%w", err)
 		}
 	}
-	return settings, nil
+	return settings, mistakes, nil
 }
 
 // settingsError is a mistake in a settings file or a variable.

@@ -18,6 +18,7 @@ import (
 	"github.com/belay-run/belay/dialect/guard"
 	"github.com/belay-run/belay/internal/assembly"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/lazyregexp"
 	"github.com/belay-run/belay/internal/warmhook"
 )
 
@@ -40,13 +41,15 @@ func (a *app) uninstallCommand() *cobra.Command {
 trust, tokens, sockets, its entries in the configuration of other agents, and the program that the install script copied. If
 something cannot be removed, the program stays.
 
-Belay does not know in which projects you used it. --below searches a directory for more of them: directories with .belay or
-belay.yaml. A store that you named with --store or BELAY_STORE is listed if you name it again.
+Belay does not know in which projects you used it. --below searches a directory for more of them: directories with .belay,
+belay.yaml, or settings of other agents. An agent whose settings still run Belay blocks without the program. A store that you named
+with --store or BELAY_STORE is listed if you name it again.
 
 What you wrote yourself stays: settings, hooks, skills and agents. Listed, and not removed, are a database, a file that Belay did not
 write although the settings name it as the store, and directories beside a store that is not in a directory .belay.
 
-Stop all belay programs first. Belay notices only those that have one of the listed store files open, and then removes nothing.`,
+Stop all belay programs first. Belay notices only those that have one of the listed store files open, and then removes nothing. It
+ends the workers of "belay hook" itself.`,
 		Example: `  belay uninstall --dry-run
   belay uninstall --dry-run --below ~
   belay uninstall`,
@@ -66,23 +69,46 @@ func (a *app) uninstall(ctx context.Context, below string, dry, yes, asJSON bool
 	if asJSON && !dry {
 		return usage("--json lists: add --dry-run")
 	}
-	settings, err := a.settings()
+	settings, mistakes, err := a.settingsWithMistakes()
 	if err != nil {
 		return err
 	}
-	found, open, err := a.remnants(settings, below)
+	if mistakes != nil {
+		a.warn(told(mistakes))
+	}
+	l, err := a.remnants(settings, mistakes, below)
+	if err == nil && !dry && len(l.open) > 0 && endHookWorkers(ctx, l.open) {
+		l, err = a.remnants(settings, mistakes, below)
+	}
 	if err != nil {
 		return err
 	}
 	out := a.newList(asJSON, "KIND", "PATH", "")
-	for _, l := range found {
-		out.add(l, l.Kind, l.Path, l.Remedy)
+	for _, r := range l.all {
+		out.add(r, r.Kind, r.Path, r.Remedy)
 	}
-	if err := out.end("there is nothing of Belay on this machine"); err != nil || dry {
+	if err := out.end("there is nothing of Belay on this machine"); err != nil {
 		return err
 	}
-	if len(open) > 0 {
-		return fmt.Errorf("nothing is removed: %s: %s", strings.Join(open, ", "), endIt)
+	if below == "" && slices.ContainsFunc(l.all, func(r remnant) bool { return r.Kind == "program" }) {
+		a.warn("agents of other projects block without the program if their settings run \"belay hook\": --below DIR finds them")
+	}
+	if dry {
+		return nil
+	}
+	if len(l.open) > 0 {
+		return fmt.Errorf("nothing is removed: %s", strings.Join(l.openNow(), "; "))
+	}
+	return a.removeAll(ctx, settings, l.all, yes)
+}
+
+// removeAll removes what can be removed, if the user agrees.
+func (a *app) removeAll(ctx context.Context, settings *config.Loaded, found []remnant, yes bool) error {
+	var problems, stay []error
+	for _, l := range found {
+		if l.Kind == "hook" && l.remove == nil {
+			stay = append(stay, fmt.Errorf("%s: %s", l.Path, l.Remedy))
+		}
 	}
 	found = slices.DeleteFunc(found, func(l remnant) bool { return l.remove == nil })
 	if len(found) == 0 {
@@ -91,10 +117,9 @@ func (a *app) uninstall(ctx context.Context, below string, dry, yes, asJSON bool
 	if err := a.agree(ctx, yes, "remove these for good, with all conversations?"); err != nil {
 		return err
 	}
-	var problems []error
 	for _, l := range found {
-		if l.Kind == "program" && len(problems) > 0 { // agents that still ask it would do nothing without it
-			problems = append(problems, fmt.Errorf("the program stays, because not everything was removed: solve the problems above, and run %q again", "belay uninstall"))
+		if l.Kind == "program" && len(problems)+len(stay) > 0 { // agents that still ask it would block without it
+			problems = append(append(problems, stay...), fmt.Errorf("the program stays, because not everything was removed: solve the problems above, and run %q again", "belay uninstall"))
 			break
 		}
 		if err := l.remove(); err != nil {
@@ -109,34 +134,28 @@ func (a *app) uninstall(ctx context.Context, below string, dry, yes, asJSON bool
 	return errors.Join(problems...)
 }
 
-// remnants returns what Belay put on this machine for this user, and the stores that a program has open.
-func (a *app) remnants(settings *config.Loaded, below string) (all []remnant, open []string, err error) {
-	var l left
+// remnants returns what Belay put on this machine for this user. mistakes are those of the settings.
+func (a *app) remnants(settings *config.Loaded, mistakes error, below string) (*left, error) {
+	l := new(left)
 	projects := []string{settings.Project}
 	if below != "" {
 		dir, err := filepath.Abs(a.at(below)) // the names of caches depend on the whole path
 		if err != nil {
-			return nil, nil, fmt.Errorf("--below: %w", err)
+			return nil, fmt.Errorf("--below: %w", err)
 		}
 		more, err := projectsBelow(dir)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		projects = append(projects, more...)
 	}
-	if config.IsDSN(settings.Store) {
-		l.keep("store", config.MaskDSN(settings.Store), "drop the database yourself")
-	} else {
-		l.store("store", settings.Store)
-	}
-	for _, home := range append(homes(projects), settings.Home()) {
+	l.mistaken(settings, mistakes)
+	l.stores(settings)
+	for _, home := range homes(projects) {
 		l.home(home)
 	}
 	for _, project := range projects[1:] {
 		l.named(project, a.userDir, a.environ)
-	}
-	if settings.Memory.File != "" {
-		l.store("memory", settings.Memory.File)
 	}
 	for _, project := range projects {
 		l.dir("cache", assembly.CacheDir(project))
@@ -150,12 +169,12 @@ func (a *app) remnants(settings *config.Loaded, below string) (all []remnant, op
 		l.dir("sockets", place)
 	}
 	if err := l.setups(projects); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if self, err := os.Executable(); err == nil {
 		l.all = append(l.all, program(self)...)
 	}
-	return l.all, l.open, nil
+	return l, nil
 }
 
 // homes returns the directories .belay of projects.
@@ -167,11 +186,20 @@ func homes(projects []string) []string {
 	return all
 }
 
-// projectsBelow returns the directories below dir that contain a directory .belay, or settings. Directories that cannot be read are
-// skipped.
+// projectsBelow returns the directories below dir that contain a directory .belay, settings, or a directory of another agent, which
+// may be a link. Directories that cannot be read are skipped.
 func projectsBelow(dir string) ([]string, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return nil, usage("--below: %s is no directory", dir)
+	}
+	var agents []string
+	for _, vendor := range dialect.Vendors() {
+		setup, err := guard.SetupOf(vendor)
+		if err != nil {
+			return nil, err
+		}
+		name, _, _ := strings.Cut(setup.Project, "/")
+		agents = append(agents, name)
 	}
 	var found []string
 	// With the separator, a link to a directory is searched too.
@@ -182,7 +210,7 @@ func projectsBelow(dir string) ([]string, error) {
 		case entry.IsDir() && entry.Name() == ".belay":
 			found = append(found, filepath.Dir(path))
 			return fs.SkipDir
-		case entry.Type().IsRegular() && entry.Name() == config.Name:
+		case entry.Type().IsRegular() && entry.Name() == config.Name, slices.Contains(agents, entry.Name()):
 			found = append(found, filepath.Dir(path))
 		}
 		return nil
@@ -191,24 +219,41 @@ func projectsBelow(dir string) ([]string, error) {
 	return slices.Compact(found), err
 }
 
-// named adds the store that the settings of another project name, and what is beside it. It only reads the settings. BELAY_STORE is
-// about the project of the command, and not about this one.
+// stores adds the stores that settings name, and what is beside them.
+func (l *left) stores(s *config.Loaded) {
+	if config.IsDSN(s.Store) {
+		l.keep("store", config.MaskDSN(s.Store), "drop the database yourself")
+	} else {
+		l.store("store", s.Store)
+	}
+	l.home(s.Home())
+	if s.Memory.File != "" {
+		l.store("memory", s.Memory.File)
+	}
+}
+
+// mistaken adds the settings files with mistakes.
+func (l *left) mistaken(s *config.Loaded, mistakes error) {
+	for _, file := range []string{s.SystemFile, s.UserFile, s.ProjectFile} {
+		if mistakes != nil && file != "" && strings.Contains(mistakes.Error(), file+":") {
+			l.keep("store", file, "these settings have mistakes, so Belay may not find the store that they name: look for it yourself")
+		}
+	}
+}
+
+// named adds the stores that the settings of another project name. It only reads the settings. BELAY_STORE is about the project of
+// the command, and not about this one.
 func (l *left) named(project, userDir string, environ []string) {
-	file := filepath.Join(project, config.Name)
-	if !exists(file) {
+	if !exists(filepath.Join(project, config.Name)) {
 		return
 	}
 	if environ == nil {
 		environ = os.Environ()
 	}
 	environ = slices.DeleteFunc(slices.Clone(environ), func(v string) bool { return strings.HasPrefix(v, "BELAY_STORE=") })
-	s, err := config.Load(&config.Options{Dir: project, UserDir: userDir, Environ: environ})
-	switch {
-	case err != nil:
-		l.keep("store", file, "these settings have mistakes, so Belay cannot find the store that they name: look for it yourself")
-	case !config.IsDSN(s.Store):
-		l.store("store", s.Store)
-		l.home(s.Home())
+	if s, err := config.Load(&config.Options{Dir: project, UserDir: userDir, Environ: environ}); s != nil {
+		l.mistaken(s, err)
+		l.stores(s)
 	}
 }
 
@@ -231,20 +276,30 @@ func (l *left) setups(projects []string) error {
 	return nil
 }
 
-// setup adds the configuration of another agent, if it runs "belay hook". One that cannot be read is for a person to look at.
+// asksBelay matches the commands that Belay installs in settings of other agents.
+var asksBelay = lazyregexp.New(`hook\s+--agent`)
+
+// setup adds the configuration of another agent, if it runs "belay hook". One that cannot be read or changed is for a person.
 func (l *left) setup(setup guard.Setup, file string) {
 	text, err := readSetup(file)
 	if errors.Is(err, syscall.ENOTDIR) {
 		return // something else has the name of the agent's directory
 	}
 	if unread, ok := errors.AsType[*fs.PathError](err); ok {
-		l.keep("hook", file, "Belay cannot read this ("+unread.Err.Error()+"): look whether it runs \"belay hook\"")
+		l.keep("hook", file, "Belay cannot read this ("+unread.Err.Error()+"): look whether it runs \"belay hook\", and remove that")
 		return
 	}
-	if has, _, err := setup.Installed(text); err != nil || len(has) == 0 {
-		return // a file that cannot be understood has no entries that Belay wrote
+	if !asksBelay.Match(text) {
+		return
 	}
-	l.add(remnant{Kind: "hook", Path: file, remove: func() error { return removeSetup(setup, file) }})
+	switch after, err := setup.Uninstall(text); {
+	case err != nil:
+		l.keep("hook", file, "Belay cannot change this ("+oneLine(err.Error())+"): remove the entries with \"belay hook\" yourself")
+	case bytes.Equal(text, after):
+		l.keep("hook", file, "Belay did not write these entries with \"belay hook\": remove them yourself")
+	default:
+		l.add(remnant{Kind: "hook", Path: file, remove: func() error { return removeSetup(setup, file) }})
+	}
 }
 
 // removeSetup removes Belay's entries from a configuration, and nothing else.
@@ -265,12 +320,15 @@ func removeSetup(setup guard.Setup, file string) error {
 	}
 	switch {
 	case bytes.Equal(before, after):
-		return nil
 	case after == nil:
-		return os.Remove(file)
+		err = os.Remove(file)
 	default:
-		return writeSetup(file, after)
+		err = writeSetup(file, after)
 	}
+	if err == nil && asksBelay.Match(after) {
+		err = fmt.Errorf("%s: there are other entries with \"belay hook\": remove them yourself", file)
+	}
+	return err
 }
 
 // program returns this program and what the install script put beside it. A program below /usr belongs to a package. A program

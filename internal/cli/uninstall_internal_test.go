@@ -2,12 +2,15 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/belay-run/belay/store/sqlite"
 )
 
 // Only a database that Belay made is removed, with the files that Belay makes beside it. What a link leads to stays.
@@ -66,19 +69,19 @@ func TestRemovesOnlyStores(t *testing.T) {
 	}
 }
 
-// A store that a program has open is named once, however often the projects and the settings name it.
+// A store that a program has open is named once, with the process, however often the projects and the settings name it. A program
+// that was killed does not count.
 //
 // SPEC Q-03
 func TestOpenStoreIsNamedOnce(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), ".belay", "belay.db")
-	if err := os.MkdirAll(file+"-holders", 0o700); err != nil {
+	if err := os.Mkdir(filepath.Dir(file), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{file, filepath.Join(file+"-holders", "ABC")} {
-		if err := os.WriteFile(name, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+	store, err := sqlite.Open(t.Context(), file, nil)
+	if err != nil {
+		t.Fatal(err)
 	}
 	var l left
 	l.store("store", file)
@@ -86,6 +89,54 @@ func TestOpenStoreIsNamedOnce(t *testing.T) {
 	l.home(filepath.Dir(file))
 	if len(l.all) != 1 || !slices.Equal(l.open, []string{file}) {
 		t.Errorf("open are %q of %d", l.open, len(l.all))
+	}
+	if lines := l.openNow(); len(lines) != 1 || !strings.HasPrefix(lines[0], fmt.Sprintf("%s: open in process %d on ", file, os.Getpid())) {
+		t.Errorf("it says %q", lines)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(file+"-holders", "ABC"), []byte("process 1 on a machine"), 0o600); err != nil { // left by a kill
+		t.Fatal(err)
+	}
+	l = left{}
+	l.store("store", file)
+	if len(l.open) > 0 || !slices.ContainsFunc(l.all, func(r remnant) bool { return r.Path == file && r.remove != nil }) {
+		t.Errorf("after a kill, open are %q of %v", l.open, l.all)
+	}
+}
+
+// The settings of a project below a directory can name a database, and have mistakes. Both are listed, and the stores that can be
+// found too.
+//
+// SPEC Q-03
+func TestStoresOfOtherProjects(t *testing.T) {
+	t.Parallel()
+	project, user := t.TempDir(), t.TempDir()
+	write := func(file, text string) string {
+		t.Helper()
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	write(filepath.Join(user, "belay", "belay.yaml"), "store: postgres://belay:secret@db.example/belay\n")
+	mistaken := write(filepath.Join(project, "belay.yaml"), "limits: {steps: many}\n")
+	var l left
+	l.named(project, user, []string{"BELAY_STORE=elsewhere.db"})
+	got := make(map[string]string)
+	for _, r := range l.all {
+		got[r.Path] = r.Remedy
+	}
+	if len(got) != 2 || got["postgres://belay:xxxxx@db.example/belay"] == "" || !strings.Contains(got[mistaken], "mistakes") {
+		t.Errorf("it lists %v", got)
+	}
+	write(mistaken, "store: data/belay.db\nlimits: {steps: many}\n")
+	file := write(filepath.Join(project, "data", "belay.db"), "what somebody wrote")
+	l = left{}
+	l.named(project, user, []string{})
+	if !slices.ContainsFunc(l.all, func(r remnant) bool { return r.Path == file }) {
+		t.Errorf("it does not list the store: %v", l.all)
 	}
 }
 

@@ -2,18 +2,21 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/belay-run/belay/internal/assembly"
+	"github.com/belay-run/belay/internal/visible"
+	"github.com/belay-run/belay/internal/warmhook"
+	"github.com/belay-run/belay/store/sqlite"
 )
-
-// endIt is what to do about a store that a program has open.
-const endIt = "a program has it open: end that program. If none runs, one was killed: run \"belay sessions\" in that project, or remove the directory NAME-holders beside the store"
 
 // notOurs is what to do about something that Belay may not have written.
 const notOurs = "Belay may not have written this: look at it, and remove it yourself"
@@ -22,7 +25,17 @@ const notOurs = "Belay may not have written this: look at it, and remove it your
 // removed only if what is there is what Belay writes.
 type left struct {
 	all  []remnant
-	open []string // the stores that a program has open
+	open []string // the store files that a program has open
+}
+
+// openNow returns for each store that is open which processes have it open, and what to do.
+func (l *left) openNow() (lines []string) {
+	for _, r := range l.all {
+		if slices.Contains(l.open, r.Path) {
+			lines = append(lines, r.Path+": "+r.Remedy)
+		}
+	}
+	return lines
 }
 
 func (l *left) add(r remnant) {
@@ -92,8 +105,12 @@ func (l *left) store(kind, file string) {
 		l.keep(kind, file, notOurs)
 		return
 	}
-	if isOpen(file) {
-		if l.keep(kind, file, endIt); !slices.Contains(l.open, file) { // projects and settings may name it again
+	if users, err := sqlite.Users(file); err != nil || len(users) > 0 {
+		remedy := "open in " + visible.Clean(strings.Join(users, " and ")) + ": end this first"
+		if err != nil {
+			remedy = oneLine(err.Error()) + ": make sure that no program uses this store, and remove it yourself"
+		}
+		if l.keep(kind, file, remedy); !slices.Contains(l.open, file) { // projects and settings may name it again
 			l.open = append(l.open, file)
 		}
 		return
@@ -176,9 +193,29 @@ func isStore(file string) bool {
 	return mark == "blay" || mark == "bmem"
 }
 
-// isOpen reports whether a program has a store open: see package store/sqlite. A program that closes the store removes its file
-// from the directory.
-func isOpen(file string) bool {
-	entries, _ := os.ReadDir(file + "-holders") // nobody opened it, if the directory is missing
-	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != "opening" })
+// workerEnd is how long endHookWorkers waits.
+const workerEnd = 5 * workerLook
+
+// endHookWorkers ends the workers of "belay hook", which keep a store open until no event comes for some minutes: a worker without
+// its socket ends. It waits until the stores are closed, but not for long: another program may have them open.
+func endHookWorkers(ctx context.Context, stores []string) (closed bool) {
+	if warmhook.CheckPlace() != nil {
+		return false // there are no workers of this user
+	}
+	entries, _ := os.ReadDir(warmhook.Place()) // one that cannot be listed has no worker
+	for _, e := range entries {
+		closed = strings.HasPrefix(e.Name(), "hook-") && os.Remove(filepath.Join(warmhook.Place(), e.Name())) == nil || closed
+	}
+	ctx, cancel := context.WithTimeout(ctx, workerEnd)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for closed && slices.ContainsFunc(stores, func(file string) bool { users, err := sqlite.Users(file); return err != nil || len(users) > 0 }) {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return closed
 }

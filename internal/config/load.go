@@ -88,7 +88,8 @@ func SystemDir() string {
 // UserPath returns the path of the user's settings file.
 func UserPath(userDir string) string { return filepath.Join(userDir, "belay", Name) }
 
-// Load reads the settings. The error names every mistake, one per line.
+// Load reads the settings. The error names every mistake, one per line. The settings without
+// the mistakes are returned with it.
 func Load(opts *Options) (*Loaded, error) {
 	var o Options
 	if opts != nil {
@@ -145,10 +146,7 @@ func Load(opts *Options) (*Loaded, error) {
 		}
 	}
 	l.fillIn()
-	if err := errors.Join(problems...); err != nil {
-		return nil, err
-	}
-	return l, nil
+	return l, errors.Join(problems...)
 }
 
 // fillIn sets the defaults of settings that are zero.

@@ -147,7 +147,7 @@ func (s *Store) users() (users []string, err error) {
 		case free:
 			_ = file.Close()
 		case !errors.Is(err, os.ErrNotExist):
-			text, _ := os.ReadFile(name) // Windows lets nobody else read a locked file
+			text, _ := os.ReadFile(name) // "" if it was not written
 			users = append(users, cmp.Or(string(text), "a process"))
 		}
 	}

@@ -21,7 +21,7 @@ func lockFile(file *os.File, shared bool) (bool, error) {
 		how |= lockExclusive
 	}
 	lockFileEx := syscall.NewLazyDLL("kernel32.dll").NewProc("LockFileEx")
-	var at syscall.Overlapped
+	at := syscall.Overlapped{Offset: 1 << 30} // far behind the content, which others may then read
 	ok, _, err := lockFileEx.Call(file.Fd(), how, 0, 1, 0, uintptr(unsafe.Pointer(&at))) //nolint:gosec // the call wants a pointer
 	switch {
 	case ok != 0:

@@ -32,6 +32,9 @@ func (a *Assembler) OpenStore(ctx context.Context, settings *config.Loaded) (Sto
 	if err != nil {
 		return nil, unwritable(settings, err)
 	}
+	if from, to := store.Migrated(); 0 < from && from < to {
+		a.caution(fmt.Sprintf("the store was migrated from version %d to %d: an older Belay can open its copy %s.v%d.bak, which keeps conversations until you delete it", from, to, store.Path(), from))
+	}
 	if line := recovered(store.Recovery()); line != "" {
 		a.caution(line)
 	}

@@ -21,7 +21,8 @@ func lockFile(file *os.File, shared bool) (bool, error) {
 		how |= lockExclusive
 	}
 	lockFileEx := syscall.NewLazyDLL("kernel32.dll").NewProc("LockFileEx")
-	at := syscall.Overlapped{Offset: 1 << 30} // far behind the content, which others may then read
+	// The locked byte is far behind the content, so that others may read the content.
+	at := syscall.Overlapped{Offset: 1 << 30}
 	ok, _, err := lockFileEx.Call(file.Fd(), how, 0, 1, 0, uintptr(unsafe.Pointer(&at))) //nolint:gosec // the call wants a pointer
 	switch {
 	case ok != 0:

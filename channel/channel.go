@@ -128,7 +128,7 @@ func newRequest(key string, q *belay.Question, link func(approval string) string
 	var text string
 	if asked, ok := toolbox.ReadQuestion(*q); ok {
 		r.Question, r.Title, r.Reason = true, "The agent asks a question", ""
-		text = asked.Question
+		text = redact.Text(asked.Question)
 		list, long := "", false
 		for i, option := range asked.Options {
 			option = safe(strings.TrimSpace(option))
@@ -139,9 +139,9 @@ func newRequest(key string, q *belay.Question, link func(approval string) string
 			text += "\n" + list
 		}
 	} else {
-		text = detail(q.Input)
+		text = detail(redact.JSON(q.Input))
 	}
-	r.Detail, r.Cut = shorten(safe(text), mostDetail)
+	r.Detail, r.Cut = shorten(printable(text), mostDetail)
 	if link != nil {
 		r.Link = link(q.ID)
 	}
@@ -193,8 +193,11 @@ func clean(text string, most int) string {
 }
 
 // safe removes secrets and control characters.
-func safe(text string) string {
-	text = redact.Text(strings.ToValidUTF8(text, "�"))
+func safe(text string) string { return printable(redact.Text(text)) }
+
+// printable removes control characters.
+func printable(text string) string {
+	text = strings.ToValidUTF8(text, "�")
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && (r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069) {
 			return -1 // control characters, and those that change the direction of the text

@@ -134,6 +134,7 @@ func TestRequestsAreShortAndSafe(t *testing.T) {
 		{"other inputs are JSON", "shell", `{"n": 1}`, channel.Request{Title: "shell needs approval", Detail: `{"n":1}`, Reason: "it changes things"}},
 		{"a question is shown", "ask_user", `{"question": "Which?", "options": ["a", "b"]}`, channel.Request{Title: "The agent asks a question", Detail: "Which?", Question: true, Options: []string{"a", "b"}}},
 		{"secrets are removed", "shell", `{"command": "curl -H 'Authorization: Bearer ` + secret + `' x"}`, channel.Request{Title: "shell needs approval", Reason: "it changes things"}},
+		{"secrets in lists are removed", "shell", `{"passwords": ["` + secret[5:] + `"], "n": 1}`, channel.Request{Title: "shell needs approval", Detail: `{"passwords":["[REDACTED]"],"n":1}`, Reason: "it changes things"}},
 		{"control characters are removed", "shell", `{"command": "a\u001b[2Jb\u202ec"}`, channel.Request{Title: "shell needs approval", Detail: "$ a[2Jbc", Reason: "it changes things"}},
 		{"a long command is cut", "shell", `{"command": "` + strings.Repeat("x", 5000) + `"}`, channel.Request{Title: "shell needs approval", Detail: "$ " + strings.Repeat("x", 1498) + "… (3502 more characters)", Reason: "it changes things"}},
 		{"every field of a command is shown", "shell", `{"command": "ls", "host": "prod", "n": 3}`, channel.Request{Title: "shell needs approval", Detail: "$ ls\nhost: prod\nn: 3", Reason: "it changes things"}},

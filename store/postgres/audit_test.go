@@ -53,6 +53,14 @@ func TestAuditFindsRewrittenRows(t *testing.T) {
 	auditBackend.Rewrites(t)
 }
 
+// A row that Belay writes as a whole has nothing of an earlier change.
+//
+// SPEC O-03
+func TestAuditReplacesWholeRows(t *testing.T) {
+	t.Parallel()
+	auditBackend.Replaces(t)
+}
+
 // Every table and column is covered by the chain, or is known not to be.
 //
 // SPEC O-03

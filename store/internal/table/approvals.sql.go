@@ -212,7 +212,7 @@ const putApproval = `-- name: PutApproval :execrows
 INSERT INTO approvals (id, session, response, turn, call_id, tool, hash, asked_by, floor, asked, expires, decision)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
 ON CONFLICT (id) DO UPDATE SET
-    turn = excluded.turn, call_id = excluded.call_id, tool = excluded.tool, hash = excluded.hash,
+    response = excluded.response, turn = excluded.turn, call_id = excluded.call_id, tool = excluded.tool, hash = excluded.hash,
     asked_by = excluded.asked_by, floor = excluded.floor, asked = excluded.asked, expires = excluded.expires, decision = excluded.decision
 WHERE approvals.session = excluded.session AND approvals.decision = ''
 `

@@ -4,7 +4,7 @@
 INSERT INTO approvals (id, session, response, turn, call_id, tool, hash, asked_by, floor, asked, expires, decision)
 VALUES (@id, @session, @response, @turn, @call_id, @tool, @hash, @asked_by, @floor, @asked, @expires, @decision)
 ON CONFLICT (id) DO UPDATE SET
-    turn = excluded.turn, call_id = excluded.call_id, tool = excluded.tool, hash = excluded.hash,
+    response = excluded.response, turn = excluded.turn, call_id = excluded.call_id, tool = excluded.tool, hash = excluded.hash,
     asked_by = excluded.asked_by, floor = excluded.floor, asked = excluded.asked, expires = excluded.expires, decision = excluded.decision
 WHERE approvals.session = excluded.session AND approvals.decision = '';
 

@@ -3,11 +3,13 @@ package postgres_test
 import (
 	"context"
 	"database/sql"
+	"strings"
 	"testing"
 
 	"github.com/belay-run/belay/audit"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/store/internal/chain"
+	"github.com/belay-run/belay/store/internal/record"
 	"github.com/belay-run/belay/store/internal/sqltest"
 	"github.com/belay-run/belay/store/postgres"
 )
@@ -131,5 +133,25 @@ func TestCheckpointsMissNoTransaction(t *testing.T) {
 	}
 	if want := "clate.1:1=" + late.Hash; body != want {
 		t.Errorf("the last checkpoint has %q, want %q", body, want)
+	}
+}
+
+// A checkpoint does not read the entries for the rows that are older than the chain: they are as
+// long as the journal.
+func TestCheckpointsReadNoOldRows(t *testing.T) {
+	t.Parallel()
+	s := open(t, nil)
+	ctx := t.Context()
+	sqltest.AppendRuns(t, s, sqltest.Run("first", hook.Completed))
+	if _, err := s.AnchorAudit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	raw := auditBackend.Raw(t, s)
+	if _, err := raw.ExecContext(ctx, "INSERT INTO audit_chain (seq, lane, idx, time, body, hash) VALUES (nextval('belay_chain'), '', 2, 1, 'R1=x a2=y', 'x')"); err != nil {
+		t.Fatal(err)
+	}
+	bodies, err := record.Collect(ctx, raw, "SELECT body FROM ("+strings.Replace(postgres.Lately, "$1::bigint", "0", 1)+") found WHERE lane = ''", nil, func(rows *sql.Rows, body *string) error { return rows.Scan(body) })
+	if err != nil || len(bodies) != 1 || !strings.HasPrefix(bodies[0], "c") {
+		t.Errorf("a checkpoint reads %q (%v), want the first checkpoint only", bodies, err)
 	}
 }

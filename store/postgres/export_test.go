@@ -39,6 +39,9 @@ func (s *Store) QueryRow(ctx context.Context, query string, to ...any) error {
 // DSN returns the DSN of the store's database.
 func (s *Store) DSN() string { return s.pool.Config().ConnString() }
 
+// Lately is the query for the entries that a checkpoint looks at.
+const Lately = lately
+
 // Stall locks a session and this holder in a transaction, and calls f before the commit.
 func (s *Store) Stall(ctx context.Context, session string, f func()) error {
 	return s.submit(ctx, func(ctx context.Context, w *writing) error {

@@ -99,6 +99,9 @@ func (in *input) blocked(ctx context.Context) (map[string]string, error) {
 			endings[list[i].ID] = s.Ending
 		}
 	}
+	if len(endings) == 0 {
+		return nil, nil // the journal is long
+	}
 	last := make(map[string]hook.Run) // the last denial of the hook that ended the session's last turn
 	err = in.runs(ctx, func(r *hook.Run) {
 		e := endings[r.Scope.Session]

@@ -106,6 +106,27 @@ func TestTouched(t *testing.T) {
 	}
 }
 
+// counted counts how often the journal is read.
+type counted struct {
+	source
+
+	reads *int
+}
+
+func (c counted) Runs(ctx context.Context, since time.Time, states []hook.State) iter.Seq2[hook.Run, error] {
+	*c.reads++
+	return c.source.Runs(ctx, since, states)
+}
+
+// Denials read the journal once if no session ended with a blocked message.
+func TestDenialsReadTheJournalOnce(t *testing.T) {
+	t.Parallel()
+	from := counted{record(t, nil, scripted.Call{Tool: "shell", Input: `{}`}), new(int)}
+	if _, err := auditreport.Find("denials").Ask(t.Context(), from, auditreport.Filter{}); err != nil || *from.reads != 1 {
+		t.Errorf("the journal was read %d times (%v), want once", *from.reads, err)
+	}
+}
+
 // A blocked message has the reason of the hook that blocked it.
 //
 // SPEC O-03

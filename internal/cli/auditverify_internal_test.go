@@ -25,6 +25,13 @@ func (changedStore) ExportAudit(_ context.Context, to io.Writer) error {
 	return err
 }
 
+// unreadableStore is a store with a damaged row that an export does not have.
+type unreadableStore struct{ changedStore }
+
+func (unreadableStore) VerifyAudit(context.Context, []audit.Anchor) (*audit.Verification, error) {
+	return nil, errors.New("a row is damaged")
+}
+
 // changedRows has a record that was changed, and a chain without its second entry.
 type changedRows struct{}
 
@@ -78,6 +85,13 @@ func TestProblemsOfAChain(t *testing.T) {
 		t.Errorf("exported %q (%v), want a line and its signature", &out, err)
 	}
 	if !strings.Contains(errs.String(), "the store does not match its chain (2 problems)") {
+		t.Errorf("told %q, want a warning", &errs)
+	}
+	out.Reset()
+	if err := a.exportAudit(t.Context(), unreadableStore{}, private); err != nil || strings.Count(out.String(), "\n") != 2 {
+		t.Errorf("exported %q (%v), want a line and its signature", &out, err)
+	}
+	if !strings.Contains(errs.String(), "cannot compare the store with its chain: a row is damaged; the export") {
 		t.Errorf("told %q, want a warning", &errs)
 	}
 }

@@ -207,11 +207,7 @@ func (t *turn) reportResult(c *call) {
 // knows reports whether the agent has the tool of a call. A call that ended before it was checked,
 // as after a refusal of the model, may have a name that the model made up.
 func (t *turn) knows(c *call) bool {
-	tools := t.request.tools
-	if tools == nil { // this process has not asked the model
-		tools = t.agent.tools.Load()
-	}
-	return c.tool != nil || tools.byName[c.Tool] != nil
+	return c.tool != nil || t.request.tools.byName[c.Tool] != nil
 }
 
 // reportRuns reports the hook runs of a commit.

@@ -34,8 +34,9 @@ func (a *app) trustCommand() *cobra.Command {
 argument, this is the project's .belay directory. The hooks of other agents are trusted in the same way: name .claude,
 .codex or .gemini for those of the project, and ~/.claude for your own.
 
-Trust covers the present content of the files that can run something: hooks, agents and MCP servers, and not skills or tests.
-When one of them changes, gates deny and other hooks do not run until you trust the directory again.
+Trust covers the present content of the files that can run something: hooks, agents and MCP servers. When one of them changes,
+gates deny and other hooks do not run until you trust the directory again. The file of a hook is covered with the tests in it.
+Skills and files of tests, such as those in .belay/tests, are not covered.
 
 Some abilities need a grant as well (--grant): ` + strings.Join(space.GrantNames(), ", ") + `.`,
 		Example: `  belay trust --diff

@@ -153,6 +153,29 @@ func TestNothingOfASetupIsLeftOutInSilence(t *testing.T) { // SPEC B-07
 	}
 }
 
+// Git shares the mcp.json of a project, so the import names the secrets that it writes there.
+func TestAnImportNamesSecretsInServers(t *testing.T) {
+	t.Parallel()
+	s := setup(t, map[string]string{".cursor/mcp.json": `{"mcpServers":{
+		"a":{"url":"https://a.example.com/mcp","headers":{"Authorization":"Bearer ${env:WIKI}","X-Api-Key":"hunter2"}},
+		"b":{"command":"npx","args":["b"],"env":{"MODE":"read","DB":"postgres://ann:hunter2@db/x","TOKEN":"hunter2"}},
+		"c":{"command":"npx","args":["c"],"env":{"MODE":"read","TOKEN":"${env:TOKEN}"}}
+	}}`})
+	plan, err := convert.New(t.Context(), s, &convert.Options{Agent: dialect.Cursor})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, n := range plan.Notes {
+		if text, _, found := strings.Cut(n.Message, ", and git shares"); found {
+			got = append(got, text)
+		}
+	}
+	if want := "the server a has the value of X-Api-Key; the server b has the value of DB, TOKEN"; strings.Join(got, "; ") != want {
+		t.Errorf("the notes are %q, want %q", got, want)
+	}
+}
+
 // The import adds to belay.yaml and mcp.json, and keeps what is in them.
 func TestAnImportKeepsWhatIsInAFile(t *testing.T) { // SPEC B-07
 	t.Parallel()

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay/internal/lazyregexp"
+	"github.com/belay-run/belay/internal/redact"
 	"github.com/belay-run/belay/mcptool"
 )
 
@@ -163,6 +164,18 @@ func (im *importer) sound(name string, s server) error {
 	return err
 }
 
+// secretsOf returns the variables and headers whose values look like secrets and are written out.
+func secretsOf(s server) (names []string) {
+	for _, values := range []map[string]string{s.Env, s.Headers} {
+		for _, name := range slices.Sorted(maps.Keys(values)) {
+			if value := values[name]; value != "" && !strings.Contains(value, "${") && (redact.Name(name) || redact.Text(value) != value) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
 func same(a, b server) bool {
 	one, errA := json.Marshal(a)
 	other, errB := json.Marshal(b)
@@ -205,6 +218,9 @@ func (im *importer) writeServers() {
 		have[name], added = data, true
 		if !im.User {
 			im.notef(file, "the tools of the server %s are called project-%s__TOOL", name, name)
+			if all := secretsOf(im.servers[name]); len(all) > 0 {
+				im.notef(file, "the server %s has the value of %s, and git shares this file: write ${NAME} there, and set the variable NAME", name, strings.Join(all, ", "))
+			}
 		}
 	}
 	if !added {

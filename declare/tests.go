@@ -83,6 +83,15 @@ func (d *Declaration) Tests() ([]Test, error) {
 	return all, errors.Join(r.faults...)
 }
 
+// ParseTests reads text as a file of tests of the hook. The file need not exist: its name is for
+// errors, and its extension selects YAML or JSON. The error is like that of Tests.
+func (d *Declaration) ParseTests(file string, text []byte) ([]Test, error) {
+	r := newReading()
+	r.begin(file)
+	all := r.testFile(d, text)
+	return all, errors.Join(r.faults...)
+}
+
 // testList reads a list of tests. With files, an entry can be the name of a file of tests.
 func (r *reading) testList(d *Declaration, v frontmatter.Value, files bool) (all []Test) {
 	switch {

@@ -34,12 +34,13 @@ func (a *app) testHooksCommand() *cobra.Command {
 the answers that the hook must give. A hook runs as in a turn: with its conditions, its timeout, its environment and its sandbox,
 and only if it is allowed to run. No other hook and no tool runs. The exit code is 1 if an answer differs or a hook cannot run.
 
-With --record, runs nothing: it prints tests for one hook, made from recorded sessions: from their calls (tool.pre), their results
-(tool.post), the messages of the user (user.prompt.submit) or the last answers of their turns (turn.stop), and what came of
-them. With --output, writes them to a new file. Secrets are removed, but the tests quote the session: read them before you share them.`,
+With --record, prints tests for one hook, with cases from recorded sessions: their calls (tool.pre), their results (tool.post), the
+messages of the user (user.prompt.submit) or the answers that ended their turns (turn.stop). It asks the hook about each case, and
+the test expects what the hook answers now: review these answers. ` + "`belay backtest`" + ` shows where they differ from what happened. With
+--output, writes the tests to a new file. Secrets are removed, but the tests quote the session: read them before you share them.`,
 		Example: `  belay hooks test
   belay hooks test project/no-prod
-  belay hooks test project/no-prod --record 20261115 --output tests.yaml`,
+  belay hooks test project/no-prod --record 20261115 --output .belay/tests/no-prod.yaml`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeHooks,
 		RunE: a.looking(func(ctx context.Context, v *inspect.Hooks, args []string) error {
@@ -52,7 +53,7 @@ them. With --output, writes them to a new file. Secrets are removed, but the tes
 			case len(sessions) > 0 && len(tested) != 1:
 				return usage("--record makes tests for one hook: name it; `belay hooks list` lists them")
 			case len(sessions) > 0:
-				return a.recordTests(ctx, &tested[0], sessions, output)
+				return a.recordTests(ctx, v, &tested[0], sessions, output)
 			}
 			if err := readTests(v.Settings, tested); err != nil {
 				return &exitError{code: exitFailed, err: err}
@@ -243,19 +244,42 @@ func (a *app) tellTest(v *inspect.Hooks, r *testResult) {
 	}
 }
 
-// testHook runs one test in a runtime that has no other hook.
-func (a *app) testHook(ctx context.Context, v *inspect.Hooks, h *testedHook, t *declare.Test) (*testResult, error) {
-	phase := h.sub.Phase().Name()
-	r := &testResult{Hook: h.sub.ID(), Phase: phase, Name: t.Name, File: t.File, Line: t.Line}
-	note, noted := v.Notes().Of(phase, h.sub.ID(), h.sub.Options().Origin)
+// whyOff returns why a hook cannot be asked, or "".
+func whyOff(v *inspect.Hooks, h *testedHook) string {
+	note, noted := v.Notes().Of(h.sub.Phase().Name(), h.sub.ID(), h.sub.Options().Origin)
 	switch {
 	case noted && (note.Closed || h.sub.Options().Disabled):
-		r.Differences = []string{"the hook was not run: " + note.Reason}
-		return r, nil
+		return note.Reason
 	case h.sub.Options().Disabled:
-		r.Differences = []string{"the hook was not run: its file says enabled: false"}
+		return "its file says enabled: false"
+	}
+	return ""
+}
+
+// testHook runs one test.
+func (a *app) testHook(ctx context.Context, v *inspect.Hooks, h *testedHook, t *declare.Test) (*testResult, error) {
+	r := &testResult{Hook: h.sub.ID(), Phase: h.sub.Phase().Name(), Name: t.Name, File: t.File, Line: t.Line}
+	if why := whyOff(v, h); why != "" {
+		r.Differences = []string{"the hook was not run: " + why}
 		return r, nil
 	}
+	e, err := a.askAlone(ctx, v, h, t.Input)
+	if err != nil {
+		if _, invalid := errors.AsType[*exitError](err); !invalid {
+			return nil, err
+		}
+		r.Differences = []string{"the input of the test is invalid: " + err.Error()}
+		return r, nil //nolint:nilerr // the result contains the error
+	}
+	r.Said, r.Latency = e.Said, e.Latency
+	r.Differences = differences(&t.Want, e)
+	r.Passed = len(r.Differences) == 0
+	return r, nil
+}
+
+// askAlone asks a hook in a runtime that has no other hook. The error is an *exitError if the input
+// is not one of the phase.
+func (a *app) askAlone(ctx context.Context, v *inspect.Hooks, h *testedHook, input json.RawMessage) (*hook.Explained, error) {
 	alone, err := hook.NewRuntime(belay.Phases(), &hook.RuntimeOptions{Grants: v.Places.Host.Grants, Queue: inspect.NoQueue{}, Logger: a.logger()})
 	if err != nil {
 		return nil, err
@@ -263,19 +287,16 @@ func (a *app) testHook(ctx context.Context, v *inspect.Hooks, h *testedHook, t *
 	if _, err := alone.Install(h.sub.Alone()); err != nil {
 		return nil, err
 	}
-	x, err := explainInput(ctx, alone, phase, h.agent, t.Input)
+	x, err := explainInput(ctx, alone, h.sub.Phase().Name(), h.agent, input)
 	if err != nil {
-		r.Differences = []string{"the input of the test is invalid: " + err.Error()}
-		return r, nil //nolint:nilerr // the result contains the error
+		return nil, err
 	}
-	for _, e := range x.Entries {
-		if e.ID == h.sub.ID() {
-			r.Said, r.Latency = e.Said, e.Latency
-			r.Differences = differences(&t.Want, &e)
+	for i := range x.Entries {
+		if x.Entries[i].ID == h.sub.ID() {
+			return &x.Entries[i], nil
 		}
 	}
-	r.Passed = len(r.Differences) == 0
-	return r, nil
+	return nil, fmt.Errorf("hook %s is not in the plan of %s", h.sub.ID(), x.Phase)
 }
 
 // differences compares what a hook did with what its test expects.

@@ -58,6 +58,9 @@ func readYAML(head string, line int) (fields []Field, err error) {
 	return value.Map, nil
 }
 
+// Fits reports whether a text is small and simple enough for [ParseYAML].
+func Fits(text string) bool { return len(text) <= Limit && !tooIntricate(text) }
+
 func tooIntricate(head string) bool {
 	n := strings.Count(head, "\n")
 	for i := range len(head) {

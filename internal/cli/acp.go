@@ -41,7 +41,7 @@ func (a *app) serveEditor(cmd *cobra.Command, o *runOptions, log string) error {
 	opts := a.hostOptions(cmd, o)
 	logger := a.serverLogger()
 	if log != "" {
-		file, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		file, err := os.OpenFile(a.at(log), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 		if err != nil {
 			return usage("--log: %w", err)
 		}

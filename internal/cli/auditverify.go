@@ -60,7 +60,7 @@ shows that: "belay audit anchor" prints one. With --export, checks a file of "be
 				}
 			}
 			if export != "" {
-				return a.verifyExport(cmd.Context(), export, key, anchors, asJSON)
+				return a.verifyExport(cmd.Context(), a.at(export), a.at(key), anchors, asJSON)
 			}
 			if key != "" {
 				return usage("--key is for --export: the chain in a store has no signature")
@@ -192,7 +192,7 @@ of conversations: reasons and patterns of approvals are left out. FILE has a pri
 			if key == "" {
 				return usage("name the private key: --key audit.key; `openssl genpkey -algorithm ed25519 -out audit.key` makes one")
 			}
-			private, err := readPrivateKey(key)
+			private, err := readPrivateKey(a.at(key))
 			if err != nil {
 				return usage("--key: %w", err)
 			}

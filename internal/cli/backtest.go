@@ -52,7 +52,7 @@ asked then.`,
   belay backtest --hooks policy --expect expected.json`,
 		Args: arguments(0, 0, "backtest takes flags only"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			expected, err := o.complete(time.Now())
+			expected, err := o.complete(a.at, time.Now())
 			if err != nil {
 				return err
 			}
@@ -80,17 +80,18 @@ asked then.`,
 	return cmd
 }
 
-// complete checks the flags and reads the files that they name. It returns the expected
-// report, or nil.
-func (o *backtestOptions) complete(now time.Time) (expected *backtest.Report, err error) {
+// complete checks the flags and reads the files that they name. at returns the path of such a
+// name. It returns the expected report, or nil.
+func (o *backtestOptions) complete(at func(string) string, now time.Time) (expected *backtest.Report, err error) {
 	if o.run.Since, err = sinceFlag(o.since, now); err != nil {
 		return nil, err
 	}
 	if o.run.Labels, err = labelsOf("--label: ", o.labels, false); err != nil {
 		return nil, err
 	}
+	o.changes.Hooks = at(o.changes.Hooks)
 	if o.rules != "" {
-		if o.changes.Rules, err = os.ReadFile(o.rules); err != nil {
+		if o.changes.Rules, err = os.ReadFile(at(o.rules)); err != nil {
 			return nil, usage("--rules: %w", err)
 		}
 		o.changes.RulesFile = o.rules
@@ -98,7 +99,7 @@ func (o *backtestOptions) complete(now time.Time) (expected *backtest.Report, er
 	if o.expect == "" {
 		return nil, nil
 	}
-	data, err := os.ReadFile(o.expect)
+	data, err := os.ReadFile(at(o.expect))
 	if err != nil {
 		return nil, usage("--expect: %w", err)
 	}

@@ -249,7 +249,7 @@ func (a *app) unregister(s *config.Loaded, word string, here bool) error {
 	if err != nil {
 		return err
 	}
-	dir, err := findSpace(s, word)
+	dir, err := a.findSpace(s, word)
 	if err != nil {
 		return err
 	}
@@ -288,7 +288,7 @@ func (a *app) checkSpaceCommand() *cobra.Command {
 			}
 			var problems []error
 			for _, dir := range args {
-				loaded, err := a.installable(cmd.Context(), settings, dir)
+				loaded, err := a.installable(cmd.Context(), settings, a.at(dir))
 				if err := errors.Join(err, skillMistakes(loaded, nil)); err != nil {
 					problems = append(problems, err)
 					continue

@@ -90,7 +90,7 @@ Some abilities need a grant as well (--grant): ` + strings.Join(space.GrantNames
 // its id. Mistakes in its files are an error only if strict is true.
 func (a *app) trustable(s *config.Loaded, args []string, strict bool) (*space.Space, error) {
 	dir, kind := assembly.ProjectPlace(s), hook.OriginProject
-	if place := otherPlace(s, args); place != nil {
+	if place := a.otherPlace(s, args); place != nil {
 		loaded, err := space.LoadForeign(place.Foreign)
 		if err != nil && strict {
 			return nil, &exitError{code: exitFailed, err: err, hint: "correct these first: a file that cannot be read cannot be trusted"}
@@ -98,7 +98,7 @@ func (a *app) trustable(s *config.Loaded, args []string, strict bool) (*space.Sp
 		return loaded, nil
 	}
 	if len(args) == 1 {
-		found, err := findSpace(s, args[0])
+		found, err := a.findSpace(s, args[0])
 		if err != nil {
 			return nil, err
 		}
@@ -126,9 +126,9 @@ func likeProject(dir string) bool {
 
 // otherPlace returns the directory of another agent that the arguments mean, or nil. Without
 // arguments, it is the only such directory of a project whose .belay has nothing to trust.
-func otherPlace(s *config.Loaded, args []string) *assembly.HookPlace {
+func (a *app) otherPlace(s *config.Loaded, args []string) *assembly.HookPlace {
 	if len(args) == 1 {
-		return assembly.FindHookPlace(s, args[0])
+		return cmp.Or(assembly.FindHookPlace(s, args[0]), assembly.FindHookPlace(s, a.at(args[0])))
 	}
 	if own, _ := space.Load(assembly.ProjectPlace(s), hook.OriginProject); len(own.Changes(nil)) > 0 { // ignore mistakes: the caller reports them
 		return nil
@@ -149,7 +149,7 @@ func otherPlace(s *config.Loaded, args []string) *assembly.HookPlace {
 }
 
 // findSpace finds the directory of a space by its id, its path or its own name.
-func findSpace(s *config.Loaded, word string) (string, error) {
+func (a *app) findSpace(s *config.Loaded, word string) (string, error) {
 	list, err := assembly.ReadRegistry(s)
 	if err != nil {
 		return "", err
@@ -163,7 +163,7 @@ func findSpace(s *config.Loaded, word string) (string, error) {
 			}
 		}
 	}
-	dir, err := filepath.Abs(word)
+	dir, err := filepath.Abs(a.at(word))
 	if err != nil {
 		return "", err
 	}

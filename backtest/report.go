@@ -30,6 +30,10 @@ type Report struct {
 	Unknown  int        `json:"unknown,omitempty"`
 	// NotReplayed counts calls that cannot be replayed, by the reason.
 	NotReplayed map[string]int `json:"not_replayed,omitempty"`
+	// Notes say what explains many of the differences, such as a gate that denies everything
+	// because its directory is not trusted. Run leaves it empty: the program that assembles the
+	// policy adds them.
+	Notes []string `json:"notes,omitempty"`
 	// Took is how long the backtest ran.
 	Took hook.Latency `json:"took"`
 }

@@ -26,8 +26,8 @@ import (
 )
 
 // agentSources returns functions that read the declared agents. An agent of a later function
-// replaces an earlier one with the same name.
-func agentSources(s *config.Loaded) []func() ([]*subagent.Declaration, []subagent.Problem) {
+// replaces an earlier one with the same name. place is the directory of the project's agents.
+func agentSources(s *config.Loaded, place string) []func() ([]*subagent.Declaration, []subagent.Problem) {
 	var all []func() ([]*subagent.Declaration, []subagent.Problem)
 	in := func(dir string) {
 		if dir != "" {
@@ -43,8 +43,8 @@ func agentSources(s *config.Loaded) []func() ([]*subagent.Declaration, []subagen
 	others(true)
 	in(s.UserDir)
 	others(false)
-	if staysInside(s.Project, filepath.Join(ProjectPlace(s), "agents")) {
-		in(ProjectPlace(s))
+	if place != ProjectPlace(s) || staysInside(s.Project, filepath.Join(place, "agents")) {
+		in(place)
 	}
 	return all
 }
@@ -59,9 +59,14 @@ func IsReplaced(p *subagent.Problem) bool { return errors.Is(p.Err, errReplaced)
 // Agents reads the declared agents of the machine, the user and the project, sorted by
 // name. An agent of the project replaces an agent of the user with the same name.
 func Agents(s *config.Loaded) ([]*subagent.Declaration, []subagent.Problem) {
+	return agentsWith(s, ProjectPlace(s))
+}
+
+// agentsWith is like Agents, with another directory for the project's agents.
+func agentsWith(s *config.Loaded, place string) ([]*subagent.Declaration, []subagent.Problem) {
 	byName := make(map[string]*subagent.Declaration)
 	var problems []subagent.Problem
-	for _, load := range agentSources(s) {
+	for _, load := range agentSources(s, place) {
 		declared, found := load()
 		problems = append(problems, found...)
 		for _, d := range declared {
@@ -339,7 +344,17 @@ var ErrNoAgent = errors.New("there is no such agent")
 
 // FindAgent returns the declared agent with this name.
 func FindAgent(s *config.Loaded, name string) (*subagent.Declaration, error) {
-	declared, problems := Agents(s)
+	return findAgent(s, ProjectPlace(s), name)
+}
+
+// FindAgent returns the declared agent with this name. It takes the agents of the project from
+// [Options].Place, if that is set.
+func (a *Assembler) FindAgent(s *config.Loaded, name string) (*subagent.Declaration, error) {
+	return findAgent(s, cmp.Or(a.Place, ProjectPlace(s)), name)
+}
+
+func findAgent(s *config.Loaded, place, name string) (*subagent.Declaration, error) {
+	declared, problems := agentsWith(s, place)
 	var names []string
 	for _, d := range AddSpaceAgents(declared, SpacesHere(s)) {
 		if d.Name == name {

@@ -13,6 +13,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/backtest"
 	"github.com/belay-run/belay/internal/inspect"
+	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/permit"
 	"github.com/spf13/cobra"
 )
@@ -187,16 +188,19 @@ func (a *app) tellBacktest(r *backtest.Report, compared *comparison) {
 	if len(r.Hooks) > 0 {
 		fmt.Fprintln(a.out)
 		t := new(table)
-		t.add("HOOK", "PHASE", "ASKED", "DENIED", "ASKS", "REWROTE", "FAILED", "SLOWEST", "TOTAL")
+		t.add("HOOK", "PHASE", "ASKED", "DENIED", "ASKS", "REWROTE", "FAILED", "TIMED OUT", "SLOWEST", "TOTAL")
 		for i := range r.Hooks {
 			h := &r.Hooks[i]
 			name := h.ID
 			if h.Shadow {
 				name += " (shadow)"
 			}
-			t.add(name, h.Phase, fmt.Sprint(h.Asked), orDash(h.Denied), orDash(h.Asks), orDash(h.Rewrote), orDash(h.Failed+h.TimedOut), took(time.Duration(h.Slowest)), took(time.Duration(h.Time)))
+			t.add(name, h.Phase, fmt.Sprint(h.Asked), orDash(h.Denied), orDash(h.Asks), orDash(h.Rewrote), orDash(h.Failed), orDash(h.TimedOut), took(time.Duration(h.Slowest)), took(time.Duration(h.Time)))
 		}
 		_ = t.write(a.out, a.onOut.dim) // ignore errors, as for the other lines here
+	}
+	for _, text := range r.Notes {
+		fmt.Fprintf(a.out, "\nnote: %s\n", visible.All(oneLine(text)))
 	}
 	if len(r.NotAsked) > 0 {
 		fmt.Fprintln(a.out, "\nnot asked:")

@@ -68,14 +68,24 @@ func (p *Project) Backtest(ctx context.Context, records backtest.Records, c *Cha
 		}
 		return ""
 	}
-	if err := v.trusted(c.Hooks, func(sub hook.Subscription) bool { return try.AllowEffects || try.Effects(sub) == "" }); err != nil {
+	closed := v.closed(func(sub hook.Subscription) bool { return try.AllowEffects || try.Effects(sub) == "" })
+	if err := refused(closed, c.Hooks); err != nil {
 		return nil, err
 	}
 	common := &backtest.Policy{Hooks: v.Runtime.Subscriptions(), Grants: v.Places.Host.Grants, Floor: floor}
 	try.PolicyOf = func(_ context.Context, agent string) (*backtest.Policy, error) {
-		return v.policyOf(agent, common, floor), nil
+		return v.policyOf(from, agent, common, floor), nil
 	}
-	return backtest.Run(ctx, records, common, &try)
+	if report, err = backtest.Run(ctx, records, common, &try); err != nil {
+		return nil, err
+	}
+	for _, gate := range closed {
+		denied := func(h backtest.HookTotal) bool { return h.ID == gate.id && h.Phase == gate.phase && h.Denied > 0 }
+		if slices.ContainsFunc(report.Hooks, denied) {
+			report.Notes = append(report.Notes, gate.String())
+		}
+	}
+	return report, nil
 }
 
 // changed returns the settings of the project with the changes.
@@ -118,39 +128,65 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// trusted returns an error if a directory has gates that would be asked, and that deny only
-// because the directory is not trusted or lacks a grant. A backtest would report that everything
-// is denied.
-func (v *Hooks) trusted(dir string, asked func(hook.Subscription) bool) error {
-	if dir == "" {
-		return nil
+// closedGate is a gate that denies everything, because its directory is not trusted or lacks a
+// grant.
+type closedGate struct {
+	id, phase, reason string
+	place             *space.Space
+	hint              string // what helps, or ""
+}
+
+// String says what the gate does, and why.
+func (g *closedGate) String() string {
+	what := "call"
+	if g.phase == belay.UserPromptSubmit.Name() {
+		what = "message"
 	}
+	return fmt.Sprintf("hook %s would deny every %s: %s", g.id, what, g.reason)
+}
+
+// closed returns the closed gates that would be asked, also those of agents. A backtest reports that
+// they deny everything that they match.
+func (v *Hooks) closed(asked func(hook.Subscription) bool) []*closedGate {
 	notes := v.Notes()
-	var closed []error
-	var hint string
-	for _, sub := range v.Runtime.Subscriptions() {
+	subs := v.Runtime.Subscriptions()
+	for _, h := range v.OfAgents {
+		subs = append(subs, h.Sub)
+	}
+	var all []*closedGate
+	for _, sub := range subs {
 		opts := sub.Options()
 		n, noted := notes.Of(sub.Phase().Name(), sub.ID(), opts.Origin)
 		place := v.Places.Of(opts.Origin.File)
-		if !noted || !n.Closed || !asked(sub) || place == nil || place.Dir != resolved(dir) {
+		if !noted || !n.Closed || !asked(sub) || place == nil {
 			continue
 		}
-		what := "call"
-		if sub.Phase().Name() == belay.UserPromptSubmit.Name() {
-			what = "message"
-		}
-		closed = append(closed, fmt.Errorf("hook %s would deny every %s: %s", sub.ID(), what, n.Reason))
+		gate := &closedGate{id: sub.ID(), phase: sub.Phase().Name(), reason: n.Reason, place: place}
 		switch standing, _ := v.Places.Host.Standing(place); {
 		case opts.Kind != hook.HandlerWebhook:
-			hint = cmp.Or(hint, "if you trust its programs: belay trust "+dir)
+			gate.hint = "if you trust its programs: belay trust " + place.Dir
 		case !standing.Trusted, standing.Record != nil && !slices.Contains(standing.Record.Grants, space.GrantWebhook):
-			hint = "if you trust its programs and webhooks: belay trust --grant webhook " + dir
+			gate.hint = "if you trust its programs and webhooks: belay trust --grant webhook " + place.Dir
+		}
+		all = append(all, gate)
+	}
+	return all
+}
+
+// refused returns an error if gates in a directory that is tried are closed. A backtest would report
+// that everything is denied.
+func refused(closed []*closedGate, dir string) error {
+	var problems []error
+	var hint string
+	for _, gate := range closed {
+		if dir != "" && gate.place.Dir == resolved(dir) {
+			problems, hint = append(problems, errors.New(gate.String())), cmp.Or(hint, gate.hint)
 		}
 	}
-	if len(closed) == 0 {
+	if len(problems) == 0 {
 		return nil
 	}
-	return &assembly.Error{Err: errors.Join(closed...), Mistake: true, Hint: hint}
+	return &assembly.Error{Err: errors.Join(problems...), Mistake: true, Hint: hint}
 }
 
 // resolved follows the links of a path.
@@ -162,11 +198,11 @@ func resolved(dir string) string {
 }
 
 // policyOf returns the policy for the turns of an agent, or nil if it is the common one.
-func (v *Hooks) policyOf(agent string, common *backtest.Policy, floor *assembly.Floor) *backtest.Policy {
+func (v *Hooks) policyOf(from *assembly.Assembler, agent string, common *backtest.Policy, floor *assembly.Floor) *backtest.Policy {
 	if agent == assembly.MainAgent {
 		return nil
 	}
-	d, err := assembly.FindAgent(v.Settings, agent)
+	d, err := from.FindAgent(v.Settings, agent)
 	if err != nil {
 		return nil // the agent is no longer declared, or was never
 	}

@@ -116,7 +116,7 @@ func (s *Server) newID(ctx context.Context) (string, error) {
 
 func listSessions(ctx context.Context, s *Server, q *request, in *api.ListSessions) (api.SessionList, error) {
 	out := api.SessionList{Sessions: []api.Session{}}
-	filter := belay.SessionFilter{Prefix: in.Prefix, Open: in.Open, Labels: maps.Clone(in.Label), After: in.After}
+	filter := belay.SessionFilter{Prefix: in.Prefix, Since: in.Since, Open: in.Open, Labels: maps.Clone(in.Label), After: in.After}
 	for name, value := range q.token.Labels {
 		if filter.Labels == nil {
 			filter.Labels = make(map[string]string)

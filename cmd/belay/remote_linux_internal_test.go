@@ -212,7 +212,7 @@ steps:
 // SPEC O-02, O-03
 func TestAuditAndBacktestAtAServer(t *testing.T) {
 	t.Parallel()
-	dir := project(t, map[string]string{"calls.yaml": "steps:\n  - calls: [{tool: read, input: {path: calls.yaml}}, {tool: write, input: {path: /srv/prod/x, content: hi}}]\n  - text: done\n"})
+	dir := project(t, map[string]string{"calls.yaml": "follow_transcript: true\nsteps:\n  - calls: [{tool: read, input: {path: calls.yaml}}, {tool: write, input: {path: /srv/prod/x, content: hi}}]\n  - text: done\n"})
 	for name, text := range map[string]string{
 		".belay/hooks/hooks.yaml": "hooks:\n  - id: no-prod\n    phase: tool.pre\n    match: {tools: [write]}\n    action: {deny: production is off limits}\n",
 		"stricter/hooks/h.yaml":   "hooks:\n  - id: no-reading\n    phase: tool.pre\n    match: {tools: [read]}\n    action: {deny: reading is over}\n",
@@ -246,6 +246,18 @@ func TestAuditAndBacktestAtAServer(t *testing.T) {
 	out, errs, code = belay(t, dir, "--server", url, "backtest", "--hooks", "stricter")
 	if code != 1 || !strings.Contains(out, "denied by project/no-reading: reading is over") || !strings.Contains(out, "1 would differ") {
 		t.Errorf("other files: exit code %d: %s%s", code, out, errs)
+	}
+	if _, errs, code := belay(t, dir, "--server", url, "run", "--as", "second", "a task"); code != 0 {
+		t.Fatal(errs)
+	}
+	for flags, want := range map[string]string{"": "2 sessions · 2 messages · 4 calls", "--session second": "1 session · 1 message · 2 calls", "--since 2999-01-01": "0 sessions · 0 messages · 0 calls"} {
+		out, errs, code := belay(t, dir, append([]string{"--server", url, "backtest"}, strings.Fields(flags)...)...)
+		if code != 0 || !strings.Contains(out, want) {
+			t.Errorf("with %q: exit code %d, want %s: %s%s", flags, code, want, out, errs)
+		}
+	}
+	if _, errs, code := belay(t, dir, "--server", url, "backtest", "--session", "second", "--since", "2999-01-01"); code == 0 || !strings.Contains(errs, `session "second" was last changed at 20`) {
+		t.Errorf("a session before --since: exit code %d: %s", code, errs)
 	}
 }
 

@@ -31,10 +31,13 @@ func (r *serverRecords) Sessions(ctx context.Context, filter belay.SessionFilter
 	if filter.Limit > 0 {
 		page = min(filter.Limit, page)
 	}
-	all := r.c.Sessions(ctx, api.ListSessions{Prefix: filter.Prefix, Label: filter.Labels, Open: filter.Open, Children: true, After: filter.After, Limit: page})
+	all := r.c.Sessions(ctx, api.ListSessions{Prefix: cmp.Or(filter.ID, filter.Prefix), Since: filter.Since, Label: filter.Labels, Open: filter.Open, Children: true, After: filter.After, Limit: page})
 	return func(yield func(api.Session, error) bool) {
 		count := 0
 		for one, err := range all {
+			if err == nil && filter.ID != "" && one.ID != filter.ID {
+				continue
+			}
 			if count++; !yield(one, err) || err != nil || count == filter.Limit {
 				return
 			}

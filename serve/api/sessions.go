@@ -71,6 +71,7 @@ type ListSessions struct {
 	Agent    string            `json:"agent,omitempty" in:"query" jsonschema:"only sessions whose last turn this agent ran"`
 	Text     string            `json:"text,omitempty" in:"query" maxLength:"200" jsonschema:"only sessions with this text in the title or the beginning of the first message; letters match in upper and lower case"`
 	Children bool              `json:"children,omitempty" in:"query" jsonschema:"include the sessions of subagents"`
+	Since    time.Time         `json:"since,omitzero" in:"query" jsonschema:"only sessions that were changed at this time or later"`
 	Limit    int               `json:"limit" in:"query" minimum:"1" maximum:"500" default:"50" jsonschema:"the maximum number of sessions"`
 	After    string            `json:"after,omitempty" in:"query" jsonschema:"the field next of the previous page"`
 }

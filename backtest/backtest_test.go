@@ -3,12 +3,10 @@ package backtest_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/backtest"
@@ -77,82 +75,6 @@ func TestKnownDifferences(t *testing.T) {
 	if len(unchanged.Differences) > 0 {
 		t.Errorf("the recorded policy differs from itself:\n%s", strings.Join(lines(unchanged), "\n"))
 	}
-}
-
-// SPEC O-02
-func TestAShadowRunGivesTheSameAnswers(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
-		words := []string{"prod", "live", "drafts", "team", "outside"}
-		tried := denies("tried", "*", rapid.SampledFrom(words).Draw(rt, "denied"))
-		word, kind := rapid.SampledFrom(words).Draw(rt, "also"), rapid.SampledFrom([]string{"denies", "asks", "adds"}).Draw(rt, "other")
-		other, auto, changed := changes(kind, word), approves(belay.Allow("fine")), 0
-		shadow := tried.Options()
-		shadow.Shadow = true
-		live := belay.ToolPre.On("tried", handlerOf(tried), &shadow)
-
-		store := memstore.New(nil)
-		for i := range rapid.IntRange(1, 4).Draw(rt, "sessions") {
-			var calls []scripted.Call
-			for range rapid.IntRange(1, 4).Draw(rt, "calls") {
-				to := rapid.SampledFrom(words).Draw(rt, "word")
-				calls = append(calls, scripted.Call{Tool: rapid.SampledFrom([]string{"note", "send"}).Draw(rt, "tool"), Input: fmt.Sprintf(`{"to":%q}`, to)})
-				if calls[len(calls)-1].Tool == "note" && to == word {
-					changed++
-				}
-			}
-			record(t, store, fmt.Sprintf("s%d", i), belay.Options{Hooks: []hook.Subscription{live, other, auto}}, calls)
-		}
-		wouldDeny := 0
-		for r, err := range store.Journal().(hook.ListJournal).List(t.Context(), hook.Filter{Subscription: "tried"}) {
-			if err != nil {
-				rt.Fatal(err)
-			}
-			if r.Shadow && r.Severity == hook.SeverityDeny {
-				wouldDeny++
-			}
-		}
-		report := run(t, store, &backtest.Policy{Hooks: []hook.Subscription{live, other, auto}}, nil)
-		if len(report.Differences) != 0 {
-			rt.Fatalf("the same hooks differ:\n%s", strings.Join(lines(report), "\n"))
-		}
-		var got backtest.HookTotal // it stays empty if the other hook denies every call first
-		if at := slices.IndexFunc(report.Hooks, func(h backtest.HookTotal) bool { return h.ID == "tried" }); at >= 0 {
-			got = report.Hooks[at]
-		}
-		if got.Denied != wouldDeny {
-			rt.Fatalf("the shadow hook denied %d calls in the backtest, and %d live", got.Denied, wouldDeny)
-		}
-		switchedOn := run(t, store, &backtest.Policy{Hooks: []hook.Subscription{tried, other, auto}}, nil)
-		for i := range switchedOn.Differences {
-			if now := switchedOn.Differences[i].Now; now.Outcome != backtest.Denied || now.By != "tried" {
-				rt.Fatalf("an unexpected difference: %s", lines(switchedOn)[i])
-			}
-		}
-		without := run(t, store, &backtest.Policy{Hooks: []hook.Subscription{live, auto}}, nil)
-		if len(without.Differences) != changed {
-			rt.Fatalf("the hook that %s changed %d calls, but without it %d differ:\n%s", kind, changed, len(without.Differences), strings.Join(lines(without), "\n"))
-		}
-	})
-}
-
-// changes returns a hook that denies, asks about or adds a field to the calls of note with a
-// word. The one that asks has the name of the tool.
-func changes(kind, word string) hook.Subscription {
-	if kind == "denies" {
-		return denies("other", "note", word)
-	}
-	id := map[string]string{"asks": "note", "adds": "other"}[kind]
-	return belay.ToolPre.On(id, func(_ context.Context, call belay.ToolCall) (belay.ToolVerdict, error) {
-		switch text := string(call.Input()); {
-		case !strings.Contains(text, word):
-			return belay.Pass, nil
-		case kind == "asks":
-			return belay.Ask("look first"), nil
-		default:
-			return belay.ToolVerdict{Input: []byte(strings.TrimSuffix(text, "}") + `,"careful":true}`)}, nil
-		}
-	}, &hook.Options{Match: hook.Match{Tools: []string{"note"}}, Capabilities: hook.CanAsk | hook.CanBlock | hook.CanRewriteInput})
 }
 
 // handlerOf returns a handler that answers as a gate of tool.pre does.

@@ -14,7 +14,9 @@
 // Hooks are asked at user.prompt.submit, tool.pre, approval.request and tool.post, in plan
 // order, as in a turn. The floor checks the final input of each call. Each call is checked
 // by itself: a conversation that would have gone another way after a difference is not
-// imagined. Hooks see no turn policy and no prompt context, because neither is stored.
+// imagined. Hooks see no turn policy and no prompt context, because neither is stored. So a
+// floor does not see the mode in which a turn ran. All turns of a session are asked with the
+// policy of the agent that ran its last turn.
 //
 // Hooks that may have effects outside the process (commands, workers, webhooks and actions
 // that write files) are not asked, unless [Options] says that they may be. The report lists

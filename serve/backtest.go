@@ -13,8 +13,8 @@ import (
 )
 
 // runBacktest replays recorded sessions against the policy of the project as its files are now.
-// Hooks with effects are not asked. Trusted programs of hooks run in a sandbox of their own. A server runs one backtest at a time, because each uses all
-// processors.
+// Hooks with effects are not asked. Trusted programs of hooks run in a sandbox of their own. A
+// server runs one backtest at a time, because each uses all processors.
 func runBacktest(ctx context.Context, s *Server, _ *request, in *api.Backtest) (backtest.Report, error) {
 	select {
 	case s.backtesting <- struct{}{}:

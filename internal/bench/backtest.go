@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
+	"runtime"
+	"sync"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -64,12 +67,15 @@ func (past) Approvals(context.Context, belay.ApprovalFilter) iter.Seq2[belay.App
 }
 
 // backtestRatio compares a backtest of 100,000 calls with as many bare dispatches to the same
-// ten hooks, per call.
+// ten hooks, per call. Both use all processors.
 func backtestRatio() (float64, error) {
 	const calls = 100_000
-	snap, err := snapshotOf(10, nil)
-	if err != nil {
-		return 0, err
+	snaps := make([]*hook.Snapshot, runtime.GOMAXPROCS(0))
+	for i := range snaps {
+		var err error
+		if snaps[i], err = snapshotOf(10, nil); err != nil {
+			return 0, err
+		}
 	}
 	call, err := belay.ToolPre.DecodeInput(hook.Scope{Session: "0", Turn: "1", Step: 1}, []byte(`{"id":"call-0","tool":"write","input":{"path":"docs/notes.md","content":"some text"}}`))
 	if err != nil {
@@ -90,10 +96,20 @@ func backtestRatio() (float64, error) {
 		}
 	}
 	floor := func(n int) {
-		for range n {
-			if _, err := belay.ToolPre.Dispatch(ctx, snap, call); err != nil {
-				failed = err
-			}
+		var group sync.WaitGroup
+		problems := make([]error, len(snaps))
+		for i, snap := range snaps {
+			group.Go(func() {
+				for range n / len(snaps) {
+					if _, err := belay.ToolPre.Dispatch(ctx, snap, call); err != nil {
+						problems[i] = err
+					}
+				}
+			})
+		}
+		group.Wait()
+		if err := errors.Join(problems...); err != nil {
+			failed = err
 		}
 	}
 	figure := ratioOf(ours, floor, calls)

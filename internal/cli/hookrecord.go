@@ -60,10 +60,10 @@ func (r *recording) add(c recordedCase) error {
 		head += "    # secrets were removed from this input\n"
 	}
 	test := func(expect string) string { return head + body + "    expect: " + expect + "\n" }
-	draft := "tests:\n" + test(declare.ExpectSkip)
-	tests, err := r.read([]byte(draft))
+	tests, err := r.read([]byte("tests:\n" + test(declare.ExpectSkip)))
+	fits := err == nil && len(tests) == 1 && sameJSON(json.RawMessage(input), inputOf(&tests[0], c.tool))
 	switch {
-	case err != nil || len(tests) != 1 || !sameJSON(json.RawMessage(input), inputOf(&tests[0], c.tool)):
+	case !fits:
 		r.leave(leftForm)
 		return nil
 	case !frontmatter.Fits(r.text.String() + test(declare.ExpectSkip)):
@@ -75,9 +75,12 @@ func (r *recording) add(c recordedCase) error {
 		return err
 	}
 	expect := expectationOf(e)
+	_, unread := r.read([]byte("tests:\n" + test(expect)))
 	switch {
 	case expect == "":
 		r.leave(leftFailed)
+	case unread != nil:
+		r.leave(leftForm)
 	case !frontmatter.Fits(r.text.String() + test(expect)):
 		r.leave(leftFull)
 	default:
@@ -117,20 +120,20 @@ func expectationOf(e *hook.Explained) string {
 	said := make(map[string]json.RawMessage)
 	_ = json.Unmarshal(e.Said, &said) // a hook without an answer has said nothing
 	decision := cmp.Or(textOf(said["decision"]), "pass")
-	expect := "{decision: " + decision
+	expect := []string{"decision: " + decision}
 	if reason := textOf(said["reason"]); reason != "" && redact.Text(reason) == reason {
-		expect += ", reason: " + quotedJSON(reason)
+		expect = append(expect, "reason: "+quotedJSON(reason))
 	}
 	for _, key := range []string{"input", "prompt", "result", "answer"} {
 		if value := said[key]; value != nil && string(value) != "null" && bytes.Equal(redact.JSON(value), value) {
-			expect += ", " + key + ": " + printable(value)
+			expect = append(expect, key+": "+printable(value))
 			break // a test expects one value
 		}
 	}
-	if expect == "{decision: "+decision {
+	if len(expect) == 1 {
 		return decision
 	}
-	return expect + "}"
+	return "{" + strings.Join(expect, ", ") + "}"
 }
 
 // recordTests prints tests for a hook, with cases from sessions and the answers that the hook gives
@@ -239,7 +242,7 @@ func isBelow(dir, file string) bool {
 
 // createTests writes a new file of tests, whole or not at all, and says what to do with it.
 func (a *app) createTests(v *inspect.Hooks, h *testedHook, file string, made *recording) error {
-	err := os.MkdirAll(filepath.Dir(file), 0o755) //nolint:gosec // like the other directories of a project
+	err := os.MkdirAll(filepath.Dir(file), 0o755) // like the other directories of a project
 	if err == nil {
 		err = wholefile.Create(file, made.text.Bytes())
 	}
@@ -247,7 +250,7 @@ func (a *app) createTests(v *inspect.Hooks, h *testedHook, file string, made *re
 		return fmt.Errorf("%s exists: name a new file, or remove this one first", file)
 	}
 	if err == nil {
-		err = os.Chmod(file, 0o644) //nolint:gosec // like the other files of a project
+		err = os.Chmod(file, 0o644) // like the other files of a project
 	}
 	if err != nil {
 		return fmt.Errorf("write the tests: %w", err)
@@ -278,7 +281,7 @@ func nextSteps(v *inspect.Hooks, h *testedHook, file string) []string {
 	}
 	steps := []string{fmt.Sprintf("add `tests: %s` to the hook in %s:%d", filepath.ToSlash(name), assembly.ShownPath(v.Settings, h.declared.File), h.declared.Line)}
 	if standing, err := v.Places.Host.Standing(place); err == nil && standing.Record != nil {
-		steps = append(steps, fmt.Sprintf("run `%s`, because the file of the hook has changed", trustAgain(place, standing.Record)))
+		steps = append(steps, "run `"+trustAgain(place, standing.Record)+"`, because the file of the hook has changed")
 	}
 	return append(steps, run)
 }

@@ -92,6 +92,8 @@ func fakeRecording(t *testing.T, phase string) *recording {
 			e.Said = []byte(`{"decision":"deny","reason":"no \"prod\""}`)
 		case strings.Contains(text, "TOKEN"):
 			e.Said = []byte(`{"decision":"deny","reason":"DB_PASSWORD=secret-value"}`)
+		case strings.Contains(text, "digs"):
+			e.Said = []byte(`{"input":` + strings.Repeat(`{"in":`, 20) + `1` + strings.Repeat(`}`, 20) + `}`)
 		case strings.Contains(text, "moves"):
 			e.Said = []byte(`{"input":{"path":"there"}}`)
 		}
@@ -112,6 +114,7 @@ func TestRecording(t *testing.T) {
 		{name: "same", tool: "write", input: map[string]any{"path": "a"}},
 		{name: "skipped", tool: "write", input: map[string]any{"path": "elsewhere"}},
 		{name: "fails", tool: "write", input: map[string]any{"path": "broken"}},
+		{name: "an answer that is too deep", tool: "write", input: map[string]any{"path": "digs"}},
 		{name: "moved", tool: "write", input: map[string]any{"path": "moves"}},
 		{name: "secret", tool: "write", input: map[string]any{"text": "DB_PASSWORD=secret-value"}},
 		{name: "why", tool: "write", input: map[string]any{"path": "TOKEN"}},
@@ -153,7 +156,7 @@ func TestRecording(t *testing.T) {
     args: {"argv":["deploy","--token","[REDACTED]"],"env":{"db_password":"[REDACTED]"}}
     expect: pass
 `
-	if got := r.text.String(); got != want || r.count != 7 || len(r.left) != 1 || r.left[leftFailed] != 1 {
+	if got := r.text.String(); got != want || r.count != 7 || len(r.left) != 2 || r.left[leftFailed] != 1 || r.left[leftForm] != 1 {
 		t.Errorf("%d tests:\n%s\nleft out: %v", r.count, got, r.left)
 	}
 	if err := r.add(recordedCase{name: "gone", tool: "write", input: map[string]any{"path": "gone"}}); err == nil {

@@ -40,7 +40,7 @@ the test expects what the hook answers now: review these answers. ` + "`belay ba
 --output, writes the tests to a new file. Secrets are removed, but the tests quote the session: read them before you share them.`,
 		Example: `  belay hooks test
   belay hooks test project/no-prod
-  belay hooks test project/no-prod --record 20261115 --output .belay/tests/no-prod.yaml`,
+  belay hooks test project/ci --record 2026 --output .belay/tests/ci.yaml`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeHooks,
 		RunE: a.looking(func(ctx context.Context, v *inspect.Hooks, args []string) error {
@@ -269,7 +269,7 @@ func (a *app) testHook(ctx context.Context, v *inspect.Hooks, h *testedHook, t *
 			return nil, err
 		}
 		r.Differences = []string{"the input of the test is invalid: " + err.Error()}
-		return r, nil //nolint:nilerr // the result contains the error
+		return r, nil
 	}
 	r.Said, r.Latency = e.Said, e.Latency
 	r.Differences = differences(&t.Want, e)

@@ -62,8 +62,7 @@ type Agent struct {
 // namedModel is a model with its info.
 type namedModel struct {
 	Model
-	info  ModelInfo
-	quick atomic.Int32 // how many answers in a row were fast: see isQuick
+	info ModelInfo
 }
 
 func named(m Model) *namedModel {

@@ -49,9 +49,9 @@ type Session struct {
 
 	steering steering // messages for the running turn
 	closed   atomic.Bool
-	stored   atomic.Int64         // the number of the last message that will not change; read without the slot
-	wait     atomic.Pointer[wait] // a wait that can be reused; nil: make a new one
-	view     sync.Mutex           // guards state.Usage for readers that do not hold the slot
+	stored   atomic.Int64           // the number of the last message that will not change; read without the slot
+	helper   atomic.Pointer[helper] // has nothing to do; nil: make a new one
+	view     sync.Mutex             // guards state.Usage for readers that do not hold the slot
 }
 
 // openTurn is the stored state of an open turn's calls and approvals.

@@ -23,9 +23,9 @@ type madeContext struct {
 	cancel          context.CancelFunc
 }
 
-// bind sets the parent and the time limit.
-func (c *boundContext) bind(parent context.Context, bound time.Duration) {
-	c.Context, c.deadline = parent, time.Now().Add(bound)
+// bind sets the parent and the time limit, which begins now.
+func (c *boundContext) bind(parent context.Context, now time.Time, bound time.Duration) {
+	c.Context, c.deadline = parent, now.Add(bound)
 }
 
 // end ends the context. It must be called once, when nobody uses the context any more.
@@ -64,7 +64,10 @@ func (c *boundContext) Done() <-chan struct{} {
 
 // Err returns the error of the context. If the channel was not made yet, Err compares the
 // deadline with the time.
-func (c *boundContext) Err() error {
+func (c *boundContext) Err() error { return c.errAt(time.Time{}) }
+
+// errAt is Err for a caller that has just read the clock. A zero now means that nobody has.
+func (c *boundContext) errAt(now time.Time) error {
 	if made := c.made.Load(); made != nil {
 		return made.Err()
 	}
@@ -73,11 +76,14 @@ func (c *boundContext) Err() error {
 		return err
 	case c.ended.Load():
 		return context.Canceled
-	case !time.Now().Before(c.deadline):
-		return context.DeadlineExceeded
-	default:
-		return nil
 	}
+	if now.IsZero() {
+		now = time.Now()
+	}
+	if !now.Before(c.deadline) {
+		return context.DeadlineExceeded
+	}
+	return nil
 }
 
 // Value returns a value of the real context, if the real context exists. The context

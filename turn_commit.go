@@ -28,9 +28,12 @@ func (t *turn) store() (err error) {
 	s := t.session
 	c := &t.room.commit // the store does not keep c after Commit
 	messages := c.Messages
-	now := time.Now()
+	var now time.Time
 	for i, m := range messages {
 		if m.Time.IsZero() { // a reminder that was sent already has its number
+			if now.IsZero() {
+				now = time.Now()
+			}
 			m.Seq, m.Turn, m.Step, m.Time = s.last+int64(i)+1, t.state.ID, t.scope.Step, now
 		}
 	}

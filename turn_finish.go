@@ -3,6 +3,7 @@ package belay
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // turnEnd describes how a turn ends.
@@ -101,7 +102,7 @@ func (t *turn) fireEndPhases(end EndReason) {
 	}
 	if told := &t.session.told; *told != t.state.ID && (TurnPostTurn.Active(t.snap) || Error.Active(t.snap)) {
 		ctx := new(boundContext)
-		ctx.bind(t.base, t.agent.opts.Limits.End)
+		ctx.bind(t.base, time.Now(), t.agent.opts.Limits.End)
 		defer ctx.end()
 		if end == EndError && t.end.reported != t.state.ID && Error.Active(t.snap) {
 			t.end.reported = t.state.ID
@@ -130,7 +131,7 @@ func (t *turn) fireEndPhases(end EndReason) {
 // report makes the result of the turn and emits its last events. It is the last action of a
 // turn.
 func (t *turn) report(end EndReason) {
-	t.session.wait.Store(nil) // free the memory: the session may stay idle
+	t.session.endHelper()
 	if t.snap != nil {
 		if err := errors.Join(t.reportLastRuns(), t.snap.Release(t.base)); err != nil {
 			t.end.err = errors.Join(t.end.err, err)

@@ -5,9 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"os"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -163,7 +160,7 @@ func (t *turn) runOne(c *call) {
 	start := time.Now()
 	ctx, span := t.followCall(t.contextOf(c), c)
 	c.begun = false
-	result, err := t.invoke(ctx, c)
+	result, took, err := t.invoke(ctx, c, start)
 	park, parks := errors.AsType[*parkError](err)
 	if span != nil {
 		returned := result // the copy is made only if somebody follows the turn
@@ -176,7 +173,6 @@ func (t *turn) runOne(c *call) {
 		return
 	}
 	result.Text = validText(result.Text)
-	took := time.Since(start)
 	result = t.interceptResult(c, result)
 	if len(result.Text) <= t.resultLimit(c) && t.keepsBeforePost(c) {
 		kept := t.fit(c, result)
@@ -204,13 +200,12 @@ func (t *turn) emitResult(c *call) {
 	}
 }
 
-// flight is a run of a tool on its own goroutine.
+// flight is a run of a tool on the goroutine of a helper.
 type flight struct {
 	ctx  boundContext
 	tool Tool
 	call Invocation // the tool may keep it
 	over Controls   // the controls of the turn
-	wait *wait
 	returned
 }
 
@@ -228,90 +223,62 @@ func (t *turn) contextOf(c *call) context.Context {
 	return t.ctx
 }
 
-// invoke calls the tool on its own goroutine. If the tool ignores its timeout or an abort,
-// invoke stops waiting for the goroutine.
-func (t *turn) invoke(parent context.Context, c *call) (Result, error) {
+// invoke calls the tool on the goroutine of a helper. If the tool ignores its timeout or an
+// abort, invoke stops waiting for the goroutine. start is the present time. invoke returns
+// how long the tool took.
+func (t *turn) invoke(parent context.Context, c *call, start time.Time) (Result, time.Duration, error) {
 	bound := c.tool.traits.Timeout
 	if bound <= 0 {
-		bound = math.MaxInt64 // about 292 years
+		bound = never
 	}
-	f := &flight{tool: c.tool, call: c.Invocation, wait: t.session.newWait()}
+	f := &flight{tool: c.tool, call: c.Invocation}
 	f.call.Input = bytes.Clone(c.Input)
 	f.over.turn, f.over.call = t, c.ID
 	f.call.controls = &f.over
 	defer f.over.close()
-	f.ctx.bind(parent, bound)
+	f.ctx.bind(parent, start, bound)
 	f.ctx.call = &f.call
 	defer f.ctx.end()
-	w := f.wait
-	go f.run()
-	if c.run == nil {
-		// Let the tool run first. If it returns at once, no timer is needed, and the turn
-		// need not be woken up. That is about a third of the cost of the goroutine.
-		runtime.Gosched()
-		select {
-		case <-w.done:
-			t.session.freeWait(w)
-			return f.classify(&f.ctx, parent, bound)
-		default:
-		}
+	f.err = errGoexit
+	h := t.session.newHelper()
+	if h.start(f) || h.waitFor(parent.Done(), bound, t.agent.opts.Limits.Grace) {
+		t.session.freeHelper(h)
+		now := time.Now()
+		result, err := f.classify(&f.ctx, parent, now, bound)
+		return result, now.Sub(start), err
 	}
-	w.startTimer(bound)
-	select {
-	case <-w.done:
-		t.session.freeWait(w)
-		return f.classify(&f.ctx, parent, bound)
-	case <-parent.Done():
-	case <-w.timer.C:
-	}
-	w.timer.Reset(t.agent.opts.Limits.Grace)
-	select {
-	case <-w.done:
-		t.session.freeWait(w)
-		return f.classify(&f.ctx, parent, bound)
-	case <-w.timer.C:
-		return returned{err: context.Cause(&f.ctx)}.classify(&f.ctx, parent, bound)
-	}
-}
-
-// growStack makes the stack of a new goroutine larger while it is almost empty. Growing the
-// stack later, while a tool decodes JSON, was most of the cost of calling a tool.
-//
-//go:noinline
-func growStack() byte { //nolint:unparam // the result keeps the compiler from leaving the room out
-	var room [6 << 10]byte
-	return room[len(os.Args)&1]
+	h.abandon()
+	now := time.Now()
+	result, err := returned{err: context.Cause(&f.ctx)}.classify(&f.ctx, parent, now, bound)
+	return result, now.Sub(start), err
 }
 
 var errGoexit = errors.New("the tool ended its goroutine: runtime.Goexit was called")
 
-// run calls the tool and recovers from its panic.
-func (f *flight) run() {
-	growStack()
-	f.err = errGoexit
+// do calls the tool and recovers from its panic.
+func (f *flight) do() {
 	defer func() {
 		if p := recover(); p != nil {
 			f.returned = returned{err: fmt.Errorf("the tool panicked: %v", p)}
 		}
-		f.wait.done <- struct{}{}
 	}()
 	f.result, f.err = f.tool.Call(&f.ctx, &f.call)
 }
 
 // classify converts the result and the error of a tool into a result for the model.
-func (r returned) classify(ctx, turn context.Context, bound time.Duration) (Result, error) {
+func (r returned) classify(ctx *boundContext, turn context.Context, now time.Time, bound time.Duration) (Result, error) {
 	_, parks := errors.AsType[*parkError](r.err)
 	switch {
-	case r.err == nil && (ctx.Err() == nil || turn.Err() != nil): // the tool finished, even if it was being cancelled
+	case r.err == nil && (ctx.errAt(now) == nil || turn.Err() != nil): // the tool finished, even if it was being cancelled
 		if r.result.IsError && r.result.Class == "" {
 			r.result.Class = ClassFailed
 		}
 		return r.result, nil
 	case parks:
 		return Result{}, r.err
-	case ctx.Err() != nil && turn.Err() != nil:
+	case ctx.errAt(now) != nil && turn.Err() != nil:
 		return Failed(ClassAborted, "The turn was aborted while this call was running. The call may or may not have had an effect."), nil //nolint:nilerr // the result tells
-	case ctx.Err() != nil:
+	case ctx.errAt(now) != nil:
 		return Failed(ClassTimeout, fmt.Sprintf("The tool did not return within %s and was cancelled. The call may or may not have had an effect.", bound)), nil //nolint:nilerr // likewise
 	default:
 		return Failed(ClassFailed, r.err.Error()), nil

@@ -25,9 +25,6 @@ type turnRequest struct {
 	system  string
 	placed  []*Message // the conversation, including the reminders of this request
 	tooFull bool       // the context is too long, and a compaction has failed
-
-	current *exchange               // the running request to a fast model: see turn.stream
-	receive func(Chunk, error) bool // sends chunks to current
 }
 
 // ask sends a request to the model. After a temporary failure, it repeats the request. If

@@ -2,7 +2,6 @@ package belay
 
 import (
 	"sync"
-	"time"
 
 	"github.com/belay-run/belay/hook"
 )
@@ -40,38 +39,4 @@ func (t *turn) newScope() *hook.Scope {
 	scope := &t.scopes[0]
 	t.scopes = t.scopes[1:]
 	return scope
-}
-
-// wait has a channel and a timer, with which a turn waits for a tool. The calls of a turn
-// reuse it one after the other. Sessions do not share waits: in a test with synctest, a
-// channel of another bubble would stop the test's clock.
-type wait struct {
-	done  chan struct{} // gets one value when the tool has returned
-	timer *time.Timer   // nil until a tool does not return at once
-}
-
-// newWait returns a wait without a running timer.
-func (s *Session) newWait() *wait {
-	if w := s.wait.Swap(nil); w != nil {
-		return w
-	}
-	return &wait{done: make(chan struct{}, 1)}
-}
-
-// startTimer makes the timer fire after d.
-func (w *wait) startTimer(d time.Duration) {
-	if w.timer == nil {
-		w.timer = time.NewTimer(d)
-		return
-	}
-	w.timer.Reset(d)
-}
-
-// freeWait makes a wait available for reuse. Call it only after the tool has returned.
-// Otherwise the tool's goroutine could later wake the next user of the wait.
-func (s *Session) freeWait(w *wait) {
-	if w.timer != nil {
-		w.timer.Stop()
-	}
-	s.wait.CompareAndSwap(nil, w)
 }

@@ -15,6 +15,7 @@ type exchange struct {
 	Request
 	ctx     idleContext
 	turn    *turn
+	model   Model
 	attempt int // of the step; 0 for a request that is not a step's
 
 	mu       sync.Mutex // held while a chunk is handled
@@ -42,20 +43,12 @@ func (t *turn) stream(model *namedModel, x *exchange) (*Response, error) {
 }
 
 func (t *turn) send(ctx context.Context, model *namedModel, x *exchange) (*Response, error) {
-	x.turn = t
+	x.turn, x.model = t, model
 	x.ctx.bind(ctx, t.agent.opts.Limits.Idle, x)
 	defer x.ctx.end()
-	began := time.Now()
-	if model.isQuick() {
-		t.request.current = x
-		if t.request.receive == nil {
-			t.request.receive = func(chunk Chunk, err error) bool { return t.request.current.receive(chunk, err) }
-		}
-		model.Stream(&x.ctx, &x.Request)(t.request.receive)
-	} else if !x.guarded(model, t.agent.opts.Limits.Grace) {
+	if !x.guarded() {
 		t.agent.opts.Logger.WarnContext(t.base, "the stream of a model ignored its cancelled context; Belay no longer waits for it", "session", t.scope.Session, "turn", t.scope.Turn, "model", model.info.Name)
 	}
-	model.took(time.Since(began))
 	return x.outcome(model)
 }
 
@@ -130,34 +123,19 @@ func (x *exchange) silent(since time.Duration) time.Duration {
 	return time.Since(x.last)
 }
 
-// guarded reads the sequence on its own goroutine. If the sequence does not end soon after
-// its context, guarded stops waiting for it and returns false.
-func (x *exchange) guarded(model Model, grace time.Duration) bool {
-	done := make(chan struct{})
-	go func() { // ends with the sequence
-		defer close(done)
-		defer func() {
-			if !x.returned {
-				x.sudden = recover()
-			}
-		}()
-		model.Stream(&x.ctx, &x.Request)(x.receive)
-		x.returned = true
-	}()
-	select {
-	case <-done:
-	case <-x.ctx.Done():
-		late := time.NewTimer(grace)
-		defer late.Stop()
-		select {
-		case <-done:
-		case <-late.C:
-			x.mu.Lock()
-			x.over = true
-			x.mu.Unlock()
-			return false
-		}
+// guarded reads the sequence on the goroutine of a helper. If the sequence does not end soon
+// after its context, guarded stops waiting for it and returns false.
+func (x *exchange) guarded() bool {
+	session, grace := x.turn.session, x.turn.agent.opts.Limits.Grace
+	h := session.newHelper()
+	if !h.start(x) && !h.waitFor(x.ctx.Done(), never, grace) {
+		h.abandon()
+		x.mu.Lock()
+		x.over = true
+		x.mu.Unlock()
+		return false
 	}
+	session.freeHelper(h)
 	switch {
 	case x.returned:
 	case x.sudden != nil:
@@ -168,24 +146,13 @@ func (x *exchange) guarded(model Model, grace time.Duration) bool {
 	return true
 }
 
-// A model is quick if it has answered quickCalls times in a row within quickAnswer. Only
-// a model that runs in this process can be so fast. Its streams run on the turn's own
-// goroutine: in a measurement, a goroutine for each stream cost about a third more
-// processor time per turn. For slower models this cost does not matter.
-const (
-	quickCalls  = 8
-	quickAnswer = time.Millisecond
-)
-
-// isQuick reports whether the model is so fast that its streams need no goroutine.
-func (n *namedModel) isQuick() bool { return n.quick.Load() >= quickCalls }
-
-// took records how long a stream of the model took.
-func (n *namedModel) took(d time.Duration) {
-	switch quick := n.quick.Load(); {
-	case d > quickAnswer:
-		n.quick.Store(0)
-	case quick < quickCalls:
-		n.quick.Add(1)
-	}
+// do reads the sequence.
+func (x *exchange) do() {
+	defer func() {
+		if !x.returned {
+			x.sudden = recover()
+		}
+	}()
+	x.model.Stream(&x.ctx, &x.Request)(x.receive)
+	x.returned = true
 }

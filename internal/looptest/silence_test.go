@@ -93,6 +93,45 @@ func TestSilentStreamsAreTriedAgain(t *testing.T) {
 	}
 }
 
+// A model that has answered at once many times may hang the next time, and ignore its
+// context, as a cache in front of a service does.
+//
+// SPEC L-04
+func TestFastModelsMayHang(t *testing.T) {
+	t.Parallel()
+	const fast = 50 // requests
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		defer close(release)
+		model := &streamFunc{f: func(_ context.Context, asked int, yield func(belay.Chunk, error) bool) {
+			if asked == fast || asked == fast+1 {
+				<-release
+				return
+			}
+			answers(yield, "whole")
+		}}
+		s := agentOf(t, model, &belay.Options{Retry: quickly, Limits: belay.Limits{Idle: time.Minute}}).Session("s")
+		for range fast {
+			takeTurn(t, s.Run(t.Context(), "go"), belay.EndTurn)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		time.AfterFunc(time.Second, cancel)
+		began := time.Now()
+		if turn, err := s.Turn(ctx, "go"); err == nil || turn.Reason != belay.EndAborted || time.Since(began) > 10*time.Second {
+			t.Errorf("the aborted turn ended %s after %s: %v", turn.Reason, time.Since(began), err)
+		}
+
+		began = time.Now()
+		if turn := takeTurn(t, s.Run(t.Context(), "go"), belay.EndTurn); turn.Text != "whole" {
+			t.Errorf("the answer is %q", turn.Text)
+		}
+		if waited := time.Since(began); waited < time.Minute || waited > time.Minute+10*time.Second {
+			t.Errorf("the turn waited for %s, want a minute and the grace", waited)
+		}
+	})
+}
+
 // A stream that keeps sending chunks in time is not silent, whatever the chunks contain.
 //
 // SPEC L-04

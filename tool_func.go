@@ -73,7 +73,7 @@ func newTool[In, Out any](name, description string, run func(ctx context.Context
 		if err != nil {
 			return Result{}, err
 		}
-		return resultOf(out)
+		return resultOf(&out)
 	}
 	tool := &functionTool{declaration: ToolDeclaration{Name: name, Description: description, InputSchema: schema}, run: call, input: input}
 	if traits != nil {
@@ -119,7 +119,20 @@ func (t *functionTool) Call(ctx context.Context, call *Invocation) (Result, erro
 	return t.run(ctx, call)
 }
 
-func resultOf(out any) (Result, error) {
+// resultOf makes a result from the value that a tool has returned. It takes a pointer,
+// because a value in an interface needs an allocation.
+func resultOf[Out any](out *Out) (Result, error) {
+	switch v := any(out).(type) {
+	case *Result:
+		return *v, nil
+	case *string:
+		return Result{Text: *v}, nil
+	}
+	return resultOfValue(*out)
+}
+
+// resultOfValue is resultOf for a value whose type is not known when the tool is compiled.
+func resultOfValue(out any) (Result, error) {
 	switch v := out.(type) {
 	case Result:
 		return v, nil

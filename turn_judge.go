@@ -38,6 +38,7 @@ type call struct {
 	original  json.RawMessage
 	rewriters []string
 	result    *Result
+	answered  *ResultPart // has the result, unless an earlier process made it
 	// around are the interceptors of the call, if intercepted is set. Interceptors that are
 	// added later do not apply to this call.
 	around      []*Interceptor
@@ -248,8 +249,9 @@ func invalidText(tool string, faults []string) string {
 
 // answer sets the result of the call.
 func (c *call) answer(r Result) {
-	r = c.turn.fit(c, r)
-	c.result = &r
+	// The message with the results shares this value: see results.
+	part := &ResultPart{Call: c.ID, Tool: c.Tool, Result: c.turn.fit(c, r)}
+	c.result, c.answered = &part.Result, part
 	c.state = CallDone
 }
 
@@ -475,7 +477,11 @@ func (b *batch) results() *Message {
 	m := newMessage(RoleUser, KindResults)
 	m.Parts = slices.Grow(m.Parts, len(b.calls))
 	for _, c := range b.calls {
-		m.Parts = append(m.Parts, resultPart(c.part, *c.result))
+		if c.answered == nil || c.result != &c.answered.Result || c.answered.Call != c.part.ID { // the result was stored before
+			m.Parts = append(m.Parts, resultPart(c.part, *c.result))
+			continue
+		}
+		m.Parts = append(m.Parts, Part{Type: PartResult, Result: c.answered})
 	}
 	return m
 }

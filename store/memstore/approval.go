@@ -15,7 +15,7 @@ func (s *Store) ask(se *session, a *belay.Approval) {
 		s.asked++
 		known = &approval{of: se, number: s.asked}
 		s.approvals[a.ID] = known
-		own := se.own()
+		own := s.own(se)
 		own.approvals = append(own.approvals, known)
 	}
 	if known.Decided == nil {

@@ -32,10 +32,10 @@ func (s *Store) Commit(ctx context.Context, c *belay.Commit) error {
 		se.amend(c.Amended)
 	}
 	for _, m := range c.Messages {
-		se.say(m)
+		s.say(se, m)
 	}
 	for i := range c.Calls {
-		se.place(&c.Calls[i])
+		s.place(se, &c.Calls[i])
 	}
 	for i := range c.Approvals {
 		s.ask(se, &c.Approvals[i])
@@ -96,13 +96,13 @@ func (se *session) amend(m *belay.Message) {
 }
 
 // say appends a message and updates the fields that depend on the last response.
-func (se *session) say(m *belay.Message) {
+func (s *Store) say(se *session, m *belay.Message) {
 	if se.messages == nil {
 		se.messages = make([]*belay.Message, 0, 4) // a turn with one call stores four messages
 	}
 	se.messages = append(se.messages, m)
 	if m.IsCompaction {
-		se.own().visible = belay.Visible(se.messages) // Visible returns a slice without spare capacity, which matters because the slice lives long
+		s.own(se).visible = belay.Visible(se.messages) // Visible returns a slice without spare capacity, which matters because the slice lives long
 	} else if own := se.besides; own != nil && own.visible != nil {
 		own.visible = append(own.visible, m)
 	}
@@ -120,6 +120,7 @@ func (se *session) say(m *belay.Message) {
 	case slices.ContainsFunc(m.Parts, func(p belay.Part) bool { return p.Call != nil }): // keep the slice for the calls of this response
 	case own.visible == nil && len(own.approvals) == 0:
 		se.besides = nil // saves memory while the session has no calls and no approvals
+		s.spareBesides = own
 	default:
 		own.calls = nil
 	}
@@ -127,11 +128,11 @@ func (se *session) say(m *belay.Message) {
 
 // place stores a call at its index. It ignores calls of earlier responses, because nobody
 // reads them again.
-func (se *session) place(c *belay.CallRecord) {
+func (s *Store) place(se *session, c *belay.CallRecord) {
 	if c.Message != se.response {
 		return
 	}
-	own := se.own()
+	own := s.own(se)
 	at, found := slices.BinarySearchFunc(own.calls, c.Index, func(have belay.CallRecord, index int) int {
 		return cmp.Compare(have.Index, index)
 	})

@@ -35,6 +35,8 @@ type Store struct {
 	approvals map[string]*approval // approvals of all sessions, by id
 	asked     int                  // number of approvals ever stored
 	spare     *belay.TurnState     // see Store.remember
+	// spareBesides is what the last turn without calls has left: see Store.say.
+	spareBesides *besides
 }
 
 // session is one session. The store's lock guards it.
@@ -71,10 +73,13 @@ func (se *session) has() besides {
 	return *se.besides
 }
 
-// own returns the optional fields for writing, and creates them if necessary.
-func (se *session) own() *besides {
+// own returns the optional fields for writing, and creates them if necessary. The caller
+// holds the store's lock.
+func (s *Store) own(se *session) *besides {
 	if se.besides == nil {
-		se.besides = new(besides)
+		if se.besides, s.spareBesides = s.spareBesides, nil; se.besides == nil {
+			se.besides = new(besides)
+		}
 	}
 	return se.besides
 }

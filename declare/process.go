@@ -375,7 +375,59 @@ func (p *process) answered(line []byte) error {
 	if len(line) == 0 {
 		return nil
 	}
-	var m struct {
+	m, ok := plainMessage(line)
+	if !ok && !m.read(line) {
+		return garbage("which is not a JSON-RPC 2.0 response", line)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if m.id == 0 || m.id > p.last {
+		return garbage("a response with an unknown call id", line)
+	}
+	answer := p.calls[m.id]
+	if answer == nil {
+		return nil // the call was already cancelled
+	}
+	delete(p.calls, m.id)
+	said := response{result: m.result, found: denialsIn(line), err: p.spoiled}
+	if m.failed && said.err == nil {
+		said.err = workerError(m.reason)
+	}
+	answer <- said
+	if p.spoiled != nil && len(p.calls) == 0 {
+		p.stop(p.spoiled)
+	}
+	return nil
+}
+
+// message is a response of a worker.
+type message struct {
+	id     uint64
+	result json.RawMessage
+	failed bool   // the worker reported an error
+	reason string // of the error
+}
+
+// plainMessage reads a line in the form in which most workers write a result: without
+// spaces, and with the keys in the order of the specification. It reports false for every
+// other line, which read can perhaps read. It takes a third of the time of read.
+func plainMessage(line []byte) (m message, ok bool) {
+	rest, ok := bytes.CutPrefix(line, []byte(`{"jsonrpc":"2.0","id":`))
+	digits, value, found := bytes.Cut(rest, []byte(`,"result":`))
+	id, err := strconv.ParseUint(string(digits), 10, 64)
+	if !ok || !found || err != nil || digits[0] == '0' {
+		return m, false
+	}
+	value, ok = bytes.CutSuffix(value, []byte("}"))
+	if value = bytes.TrimSpace(value); !ok || !json.Valid(value) { // a second key, such as error, is not part of a valid value
+		return m, false
+	}
+	return message{id: id, result: bytes.Clone(value)}, true
+}
+
+// read reads a line. It reports false if the line is not a response.
+func (m *message) read(line []byte) bool {
+	var said struct {
 		JSONRPC string          `json:"jsonrpc"`
 		ID      *uint64         `json:"id"`
 		Result  json.RawMessage `json:"result"`
@@ -383,28 +435,13 @@ func (p *process) answered(line []byte) error {
 			Message string `json:"message"`
 		} `json:"error"`
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch err := json.Unmarshal(line, &m); {
-	case err != nil || m.JSONRPC != "2.0" || m.ID == nil || (m.Result == nil) == (m.Error == nil):
-		return garbage("which is not a JSON-RPC 2.0 response", line)
-	case *m.ID == 0 || *m.ID > p.last:
-		return garbage("a response with an unknown call id", line)
+	if err := json.Unmarshal(line, &said); err != nil || said.JSONRPC != "2.0" || said.ID == nil || (said.Result == nil) == (said.Error == nil) {
+		return false
 	}
-	answer := p.calls[*m.ID]
-	if answer == nil {
-		return nil // the call was already cancelled
+	if m.id, m.result = *said.ID, said.Result; said.Error != nil {
+		m.failed, m.reason = true, said.Error.Message
 	}
-	delete(p.calls, *m.ID)
-	said := response{result: m.Result, found: denialsIn(line), err: p.spoiled}
-	if m.Error != nil && said.err == nil {
-		said.err = workerError(m.Error.Message)
-	}
-	answer <- said
-	if p.spoiled != nil && len(p.calls) == 0 {
-		p.stop(p.spoiled)
-	}
-	return nil
+	return true
 }
 
 // garbage returns the error for a line that is not an answer.

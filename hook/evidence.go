@@ -139,10 +139,15 @@ func (d *dispatch) runKey(e *entry) string {
 	if d.def.reference != nil {
 		reference = d.def.reference(d.in)
 	}
-	sum := sha256.Sum256([]byte(strings.Join([]string{
-		d.def.name, e.sub.id, d.scope.Session, d.scope.Turn, strconv.Itoa(d.scope.Step), reference,
-	}, "\x00")))
-	return hookKey + hex.EncodeToString(sum[:16])
+	var room [256]byte
+	text := append(room[:0], d.def.name...)
+	for _, part := range [...]string{e.sub.id, d.scope.Session, d.scope.Turn} {
+		text = append(append(text, 0), part...)
+	}
+	text = strconv.AppendInt(append(text, 0), int64(d.scope.Step), 10)
+	text = append(append(text, 0), reference...)
+	sum := sha256.Sum256(text)
+	return string(hex.AppendEncode(append(room[:0], hookKey...), sum[:16]))
 }
 
 // mark gives a record the number, key and attempt of this run. It first copies details that

@@ -113,7 +113,7 @@ func (w *Phase) On(id string, handler Handler, opts *hook.Options) hook.Subscrip
 // handle calls the handler with an input of the phase.
 func (w *Phase) handle(ctx context.Context, handler Handler, in any) (reflect.Value, error) {
 	_, out := w.Types()
-	data, err := json.Marshal(in)
+	data, err := encode(in)
 	if err != nil {
 		return reflect.Zero(out), fmt.Errorf("encode the input: %w", err)
 	}
@@ -130,6 +130,18 @@ func (w *Phase) handle(ctx context.Context, handler Handler, in any) (reflect.Va
 		return reflect.Zero(out), &hook.SafeError{Code: codes.OutputInvalid, Message: "the hook's answer does not match the schema of the phase", Err: err}
 	}
 	return value, nil
+}
+
+// encode returns an input as JSON. The inputs of Belay's phases encode themselves, and
+// json.Marshal would read the result once more.
+func encode(in any) ([]byte, error) {
+	if m, ok := in.(interface {
+		fielded
+		json.Marshaler
+	}); ok {
+		return m.MarshalJSON() //nolint:wrapcheck // handle adds context
+	}
+	return json.Marshal(in) //nolint:wrapcheck // likewise
 }
 
 // Explain calls the handlers of a snapshot with an input as JSON, and reports what each

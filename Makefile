@@ -33,7 +33,7 @@ help: ## list the targets
 
 .PHONY: test
 test: ## everything that must hold before a change is merged; installs what is missing
-	@MAKE='$(MAKE)' scripts/steps tools-install format-check lint tidy-check generate-check race processes cross
+	@MAKE='$(MAKE)' scripts/steps prepare format-check lint tidy-check generate-check race processes cross
 
 .PHONY: check
 check: format-check lint ## format and lint: the quick part of make test
@@ -223,6 +223,18 @@ site: ## make static pages from docs/ in site/, with a search that works offline
 .PHONY: build
 build: ## build the command into bin/
 	@go build -trimpath -buildvcs=auto -o bin/ ./cmd/belay
+
+# Debian's packages and the modules of npm and Go come over the network, and the tools keep both cores busy: together they
+# take as long as the slower one.
+.PHONY: prepare
+prepare: compiler
+	@$(MAKE) --no-print-directory programs & programs=$$!; \
+	$(MAKE) --no-print-directory tools-install; tools=$$?; \
+	wait $$programs && [ $$tools -eq 0 ]
+
+.PHONY: programs
+programs: screen manual confinement packages database browser clients
+	@go mod download
 
 .PHONY: tools-install
 tools-install: compiler ## fetch and build the pinned tools ahead of their first use

@@ -18,12 +18,12 @@ func hookPromises() []promise {
 	return []promise{
 		{"active-unused", 2, activeUnused},
 		{"active-unused-allocs", 0, activeAllocs},
-		{"inline-10", 1.5, func() (float64, error) { return inlineRatio(10) }},
-		{"inline-100", 1.5, func() (float64, error) { return inlineRatio(100) }},
+		{"inline-10", 1.5, pairRatio(inlinePair(10))},
+		{"inline-100", 1.5, pairRatio(inlinePair(100))},
 		{"inline-10-allocs", 0, func() (float64, error) { return inlineAllocs(10) }},
 		{"inline-100-allocs", 0, func() (float64, error) { return inlineAllocs(100) }},
 		{"inline-growth", 1.2, inlineGrowth},
-		{"deadline", 0.7, deadlineRatio},
+		{"deadline", 0.7, pairRatio(deadlinePair)},
 		{"deadline-allocs", 2, deadlineAllocs},
 		{"long-session-time", 1.1, longSessionTime},
 		{"long-session-memory", 1.1, longSessionMemory},
@@ -156,46 +156,39 @@ func bareLoop(handlers int, call belay.ToolCall) func(n int) {
 	}
 }
 
-func inlineSetup(handlers int) (ours, floor func(n int), err error) {
-	snap, err := snapshotOf(handlers, nil)
-	if err != nil {
-		return nil, nil, err
+func inlinePair(handlers int) func() (*pair, error) {
+	return func() (*pair, error) {
+		snap, err := snapshotOf(handlers, nil)
+		if err != nil {
+			return nil, err
+		}
+		call, err := toolCall()
+		return &pair{dispatchLoop(snap, call), bareLoop(handlers, call), noClose}, err
 	}
-	call, err := toolCall()
-	if err != nil {
-		return nil, nil, err
-	}
-	return dispatchLoop(snap, call), bareLoop(handlers, call), nil
 }
 
-func inlineRatio(handlers int) (float64, error) {
-	ours, floor, err := inlineSetup(handlers)
-	if err != nil {
-		return 0, err
-	}
-	return ratio(ours, floor), nil
-}
+func noClose() error { return nil }
 
 func inlineAllocs(handlers int) (float64, error) {
-	ours, _, err := inlineSetup(handlers)
+	p, err := inlinePair(handlers)()
 	if err != nil {
 		return 0, err
 	}
-	return allocs(ours), nil
+	return allocs(p.ours), nil
 }
 
 // inlineGrowth returns the cost of one handler among 100 divided by the cost of one handler
 // among 10.
 func inlineGrowth() (float64, error) {
-	ten, _, err := inlineSetup(10)
+	ten, err := inlinePair(10)()
 	if err != nil {
 		return 0, err
 	}
-	hundred, _, err := inlineSetup(100)
+	hundred, err := inlinePair(100)()
 	if err != nil {
 		return 0, err
 	}
-	figure := ratio(hundred, ten) / 10
+	figure := ratio(hundred.ours, ten.ours) / 10
 	compared = notes{compared.median / 10, compared.cpu / 10}
 	return figure, nil
 }
@@ -220,29 +213,21 @@ func goroutineLoop(call belay.ToolCall) func(n int) {
 	}
 }
 
-func deadlineSetup() (*hook.Snapshot, belay.ToolCall, error) {
+func deadlinePair() (*pair, error) {
 	snap, err := snapshotOf(1, &hook.Options{Execution: hook.Deadline, Timeout: time.Second})
 	if err != nil {
-		return nil, belay.ToolCall{}, err
+		return nil, err
 	}
 	call, err := toolCall()
-	return snap, call, err
-}
-
-func deadlineRatio() (float64, error) {
-	snap, call, err := deadlineSetup()
-	if err != nil {
-		return 0, err
-	}
-	return ratio(dispatchLoop(snap, call), goroutineLoop(call)), nil
+	return &pair{dispatchLoop(snap, call), goroutineLoop(call), noClose}, err
 }
 
 func deadlineAllocs() (float64, error) {
-	snap, call, err := deadlineSetup()
+	p, err := deadlinePair()
 	if err != nil {
 		return 0, err
 	}
-	return allocs(dispatchLoop(snap, call)), nil
+	return allocs(p.ours), nil
 }
 
 // longSessionTime returns the cost of the last hundred dispatches of a long session

@@ -19,6 +19,9 @@ func BenchmarkPair(b *testing.B) {
 		name string
 		open func() (*pair, error)
 	}{
+		{"inline-10", inlinePair(10)},
+		{"inline-100", inlinePair(100)},
+		{"deadline", deadlinePair},
 		{"durable-turn", durableTurns},
 		{"postgres-durable-turn", postgresTurns},
 		{"postgres-watched-turn", turnsWatchedFromAfar},

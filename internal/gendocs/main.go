@@ -9,7 +9,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,10 +27,11 @@ import (
 func main() {
 	check := flag.Bool("check", false, "fail if a file is stale, and write nothing")
 	root := flag.String("root", ".", "the repository")
-	since := flag.String("since", "", "list what an older exported.txt has, this file, and the packages no longer have; write nothing")
+	since := flag.Bool("since-release", false, "list what the last release had and this tree has not; write nothing")
+	version := flag.String("version", "", "with -since-release: the version to release, such as v0.2.0, which may allow changes")
 	flag.Parse()
-	if *since != "" {
-		if err := compare(os.Stdout, *root, *since); err != nil {
+	if *since {
+		if err := compare(context.Background(), os.Stdout, *root, *version); err != nil {
 			fmt.Fprintln(os.Stderr, "gendocs:", err)
 			os.Exit(1)
 		}
@@ -41,26 +41,6 @@ func main() {
 		fmt.Fprintln(os.Stderr, "gendocs:", err)
 		os.Exit(1)
 	}
-}
-
-// compare prints the names that an older list has and the packages no longer have. It returns an error if there are any.
-func compare(out io.Writer, root, older string) error {
-	before, err := os.ReadFile(older)
-	if err != nil {
-		return err
-	}
-	now, err := readExported(root)
-	if err != nil {
-		return err
-	}
-	gone := removed(before, now.list())
-	for _, line := range gone {
-		fmt.Fprintln(out, line)
-	}
-	if len(gone) > 0 {
-		return fmt.Errorf("%d names are gone or have another type: keep them with Deprecated:, or name each in the changelog if the version allows it (docs/compatibility.md)", len(gone))
-	}
-	return nil
 }
 
 func run(root string, check bool) error {

@@ -209,7 +209,7 @@ record: ## have short conversations with a real service (PROVIDER=anthropic, ope
 soak: compiler database ## the long tests (build tag soak), bounded by SOAKTIME
 	@CGO_ENABLED=1 go test $(RACE) -vet=off -tags soak -run '^TestSoak' -count 1 -timeout $(SOAKTIME) ./...
 
-# The working tree must be clean. The program for the first platform is built twice, from two directories and with two caches.
+# The working tree must be clean. Each program is built twice, from two directories and with two caches.
 RELEASE_PLATFORMS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64
 .PHONY: release
 release: ## make the files of a release in dist/ (VERSION=v0.1.0; KEY=FILE signs them)

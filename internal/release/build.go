@@ -49,7 +49,13 @@ func (r *release) build(ctx context.Context) ([]program, error) {
 		if p.system == "linux" && len(content) > most {
 			return nil, fmt.Errorf("%w: %s has %d bytes, at most %d are promised (SPEC Q-02)", errLarge, p, len(content), most)
 		}
-		programs = append(programs, program{p, content})
+		built := program{p, content}
+		if !r.untrimmed {
+			if err := r.checkTraces(ctx, built); err != nil {
+				return nil, err
+			}
+		}
+		programs = append(programs, built)
 	}
 	return programs, nil
 }
@@ -98,8 +104,8 @@ func (r *release) flags() []string {
 // errDiffers says that a second build made another program.
 var errDiffers = errors.New("the second build differs")
 
-// compare builds a program a second time: from a copy of the commit in another directory, and with an empty build cache.
-func (r *release) compare(ctx context.Context, first program) error {
+// compare builds programs a second time: from a copy of the commit in another directory, and with a build cache that was empty.
+func (r *release) compare(ctx context.Context, programs []program) error {
 	dir, err := os.MkdirTemp("", "belay-again-")
 	if err != nil {
 		return err
@@ -116,14 +122,16 @@ func (r *release) compare(ctx context.Context, first program) error {
 	if _, err := r.command(ctx, source, nil, "tar", "-xf", tree); err != nil {
 		return err
 	}
-	content, err := r.compile(ctx, source, filepath.Join(dir, first.file()), first.platform, []string{"GOCACHE=" + filepath.Join(dir, "cache")})
-	if err != nil {
-		return err
+	for _, p := range programs {
+		content, err := r.compile(ctx, source, filepath.Join(dir, p.file()), p.platform, []string{"GOCACHE=" + filepath.Join(dir, "cache")})
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(content, p.content) {
+			return fmt.Errorf("%w: %s", errDiffers, p.platform)
+		}
+		fmt.Fprintf(r.log, "built %s again, from a copy and with an empty cache: the same bytes\n", p.platform)
 	}
-	if !bytes.Equal(content, first.content) {
-		return fmt.Errorf("%w: %s", errDiffers, first.platform)
-	}
-	fmt.Fprintf(r.log, "built %s again, from a copy and with an empty cache: the same bytes\n", first.platform)
 	return nil
 }
 

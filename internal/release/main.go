@@ -4,11 +4,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 )
 
@@ -26,11 +28,11 @@ func main() {
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("release", flag.ContinueOnError)
 	version := flags.String("version", "", "the version, such as v0.1.0")
-	dir := flags.String("out", "dist", "where the files go; what is there is removed")
+	dir := flags.String("out", "dist", "where the files go; if all is well, they replace what is there")
 	names := flags.String("platforms", strings.Join(platformNames(), ","), "the platforms, separated by commas")
 	key := flags.String("key", "", "a file with an Ed25519 key in PEM form (PKCS #8) that signs the checksums and the statement")
 	base := flags.String("base", "https://github.com/belay-run/belay/releases/download", "where people fetch releases from")
-	twice := flags.Bool("twice", true, "build the first platform a second time, from a copy of the source and with an empty cache, and compare")
+	twice := flags.Bool("twice", true, "build all programs a second time, from a copy of the source and with an empty cache, and compare")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -38,7 +40,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r := &release{root: ".", out: *dir, base: *base, platforms: platforms, log: out}
+	r := &release{root: ".", base: *base, platforms: platforms, log: out}
 	if err := r.setVersion(*version); err != nil {
 		return err
 	}
@@ -50,20 +52,32 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err := r.readCommit(ctx); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(r.out); err != nil {
+	if err := r.check(ctx); err != nil {
 		return err
 	}
-	programs, err := r.build(ctx)
-	if err != nil {
-		return err
-	}
-	if *twice {
-		if err := r.compare(ctx, programs[0]); err != nil {
+	return r.replace(*dir, func() error {
+		programs, err := r.build(ctx)
+		if err != nil {
 			return err
 		}
-	}
-	if err := r.pack(ctx, programs); err != nil {
+		if *twice {
+			if err := r.compare(ctx, programs); err != nil {
+				return err
+			}
+		}
+		if err := r.pack(ctx, programs); err != nil {
+			return err
+		}
+		return r.try(ctx)
+	})
+}
+
+// replace calls make, which fills a new directory. If it succeeds, the new directory takes the place of the old one.
+func (r *release) replace(dir string, make func() error) error {
+	r.out = filepath.Clean(dir) + ".new"
+	defer removeAll(r.out)
+	if err := errors.Join(os.RemoveAll(r.out), make()); err != nil {
 		return err
 	}
-	return r.try(ctx)
+	return errors.Join(os.RemoveAll(dir), os.Rename(r.out, dir))
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/belay-run/belay/internal/cli"
+	"github.com/belay-run/belay/internal/lazyregexp"
 	"github.com/belay-run/belay/internal/licenses"
 )
 
@@ -97,15 +98,23 @@ func (r *release) attest(ctx context.Context, files map[string][]byte) error {
 	return err
 }
 
+// relative is a link to another file of the repository, which is not beside the program.
+var relative = lazyregexp.New(`\]\(([^:#)][^:)]*)\)`)
+
 // extras returns what belongs to a program on every platform.
 func (r *release) extras(modules []licenses.Module) (tree, error) {
 	files := tree{"THIRD_PARTY.txt": {content: []byte(licenses.Texts(modules))}}
-	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
+	readme, err := r.fill("README.md", readmeTemplate, nil)
+	if err != nil {
+		return nil, err
+	}
+	files["README.md"] = entry{content: readme}
+	for _, name := range []string{"LICENSE", "CHANGELOG.md"} {
 		text, err := os.ReadFile(filepath.Join(r.root, name))
 		if err != nil {
 			return nil, err
 		}
-		files[name] = entry{content: text}
+		files[name] = entry{content: []byte(relative.ReplaceAllString(string(text), "](https://github.com/belay-run/belay/blob/"+r.tag()+"/$1)"))}
 	}
 	manual, err := cli.Manual(r.version, r.time)
 	if err != nil {

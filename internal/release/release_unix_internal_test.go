@@ -7,7 +7,6 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
-	"context"
 	"crypto/ed25519"
 	"crypto/x509"
 	"encoding/base64"
@@ -99,9 +98,25 @@ func TestRelease(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, content := range first {
+		opened := t.TempDir()
+		unpack(t, first[r.archiveFile(here)], opened)
+		files := maps.Clone(first)
+		dir := filepath.Join(opened, r.archiveName(here))
+		maps.Copy(files, contents(t, dir))
+		maps.Copy(files, contents(t, filepath.Join(dir, "man")))
+		maps.Copy(files, contents(t, filepath.Join(dir, "completions")))
+		if !bytes.Contains(files[here.file()], []byte(root)) {
+			t.Error("the program that is built without -trimpath has no path in it: this test looks for the wrong thing")
+		}
+		delete(files, here.file()) // TestBuildHasNoTrace is about the program
+		for name, content := range files {
 			if bytes.Contains(content, []byte(root)) {
 				t.Errorf("%s has the path of the source in it", name)
+			}
+		}
+		for _, name := range []string{"README.md", "CHANGELOG.md"} {
+			if text := string(files[name]); !strings.Contains(text, "https://github.com/belay-run/belay/blob/v1.2.3-rc.1/docs/") || relative.MatchString(text) {
+				t.Errorf("%s in the archive has links to files that are not there:\n%s", name, relative.FindString(text))
 			}
 		}
 	})
@@ -150,7 +165,7 @@ esac
 	}
 }
 
-// contents returns the files of a directory.
+// contents returns the files of a directory, without those in directories below it.
 func contents(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
@@ -159,6 +174,9 @@ func contents(t *testing.T, dir string) map[string][]byte {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
+		if e.IsDir() {
+			continue
+		}
 		if files[e.Name()], err = os.ReadFile(filepath.Join(dir, e.Name())); err != nil {
 			t.Fatal(err)
 		}
@@ -543,26 +561,5 @@ func TestArguments(t *testing.T) {
 		if err := run(t.Context(), test.args, io.Discard); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%q: %v, want %q", test.args, err, test.want)
 		}
-	}
-}
-
-// What is not committed is not released.
-func TestUncommitted(t *testing.T) {
-	t.Parallel()
-	r := newRelease(t, "v0.1.0")
-	r.root = t.TempDir()
-	for _, args := range [][]string{{"init", "-q"}, {"-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-q", "--allow-empty", "-m", "first"}} {
-		if _, err := r.git(context.WithoutCancel(t.Context()), args...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := r.readCommit(t.Context()); err != nil || len(r.commit) != 40 || r.time.IsZero() {
-		t.Errorf("a clean tree: %v, %+v", err, r)
-	}
-	if err := os.WriteFile(filepath.Join(r.root, "new.go"), []byte("package a\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.readCommit(t.Context()); err == nil || !strings.Contains(err.Error(), "new.go") {
-		t.Errorf("a new file: %v", err)
 	}
 }

@@ -17,6 +17,8 @@ var (
 	formulaTemplate string
 	//go:embed templates/Containerfile
 	containerTemplate string
+	//go:embed templates/readme.md
+	readmeTemplate string
 )
 
 // value is a place in a template: @NAME@.

@@ -196,7 +196,7 @@ const licensesPage = `# Licences of dependencies
 This page lists what the ` + "`belay`" + ` program contains besides Belay's own code, on all platforms. Belay itself has the licence Apache-2.0. The archives of a release
 have the full texts in ` + "`THIRD_PARTY.txt`" + `.
 
-The list is made from the licence files in the module cache by ` + "`make generate`" + `. A dependency without a known licence is an error.
+The list is made from the licence files in the module cache by ` + "`make generate`" + `. A module has all licences that these files contain, also those of parts that the program does not use. A dependency without a known licence is an error.
 
 `
 

@@ -20,7 +20,7 @@ import (
 type Module struct {
 	Path    string // such as github.com/spf13/cobra
 	Version string // such as v1.10.2
-	License string // SPDX identifiers, joined by " AND "
+	License string // an expression of SPDX: all of these licences apply
 	Files   []File // the licence files
 }
 
@@ -63,8 +63,8 @@ func Of(ctx context.Context, root, pkg string) ([]Module, error) {
 	all = append(all, found)
 	for _, e := range embedded {
 		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(e.file)))
-		if err == nil && identify(string(text)) != e.license {
-			err = fmt.Errorf("%s is %s, not %s", e.file, identify(string(text)), e.license)
+		if ids := identify(string(text)); err == nil && !slices.Equal(ids, []string{e.license}) {
+			err = fmt.Errorf("%s is %s, not %s: correct the list in internal/licenses", e.file, strings.Join(ids, " AND "), e.license)
 		}
 		problems = append(problems, err)
 		all = append(all, Module{Path: e.path, Version: e.version, License: e.license, Files: []File{{filepath.Base(e.file), string(text)}}})
@@ -129,19 +129,18 @@ func (m *module) read() (Module, error) {
 				return found, err
 			}
 			found.Files = append(found.Files, File{filepath.ToSlash(name), string(text)})
-			switch id := identify(string(text)); {
-			case id == "" && !isNotice(entry.Name()):
+			these := identify(string(text))
+			if len(these) == 0 && !isNotice(entry.Name()) {
 				return found, fmt.Errorf("%s: the licence in %s is not known: add it to internal/licenses", m.path, name)
-			case id != "" && !slices.Contains(ids, id):
-				ids = append(ids, id)
 			}
+			ids = append(ids, these...)
 		}
 	}
 	if len(ids) == 0 {
 		return found, fmt.Errorf("%s has no licence file in %s", m.path, m.root)
 	}
 	slices.Sort(ids)
-	found.License = strings.Join(ids, " AND ")
+	found.License = strings.Join(slices.Compact(ids), " AND ")
 	return found, nil
 }
 

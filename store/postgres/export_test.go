@@ -122,6 +122,9 @@ func OfVersion(opts Options, migrations fs.FS) *Options {
 // SharedMigrations are the migrations of this program.
 var SharedMigrations fs.FS = table.Migrations
 
+// TranslatedMigrations are these migrations in PostgreSQL's syntax. OwnMigrations are those of PostgreSQL.
+var TranslatedMigrations, OwnMigrations fs.FS = translated{table.Migrations}, ownMigrations
+
 // ID returns the id of this holder.
 func (s *Store) ID() string { return s.id }
 

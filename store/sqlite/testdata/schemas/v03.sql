@@ -36,6 +36,7 @@ CREATE TABLE sessions (
     state      TEXT   NOT NULL  -- belay.SessionState as JSON
 );
 INSERT INTO sessions VALUES('demo', 1, '', 1794832216714170186, 1794832216714864714, 2, 2, 0, 0, '', '{"turns":1,"usage":{"in":0,"out":0}}');
+INSERT INTO sessions VALUES('granted', 1, '', 1772366400000000000, 1772366400000000001, 2, 2, 0, 0, '', '{"turns":1,"usage":{"in":10,"out":2},"agent":"main","grants":[{"approval":"yes","asker":"floor","floor":true,"tool":"shell","by":"ann","time":"2026-03-01T12:00:00Z"}]}');
 CREATE TABLE messages (
     session TEXT   NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
     seq     BIGINT NOT NULL,
@@ -44,6 +45,8 @@ CREATE TABLE messages (
 );
 INSERT INTO messages VALUES('demo', 1, '{"seq":1,"turn":"turn","role":"user","kind":"user","parts":[{"type":"text","text":"do it"}],"time":"2026-03-01T12:00:00.123456789Z"}');
 INSERT INTO messages VALUES('demo', 2, '{"seq":2,"turn":"turn","role":"assistant","kind":"assistant","parts":[{"type":"text","text":"it''s <done> 日本語"}],"time":"2026-03-01T12:00:00.123456789Z"}');
+INSERT INTO messages VALUES('granted', 1, '{"seq":1,"turn":"turn-2","role":"user","kind":"user","parts":[{"type":"text","text":"list it"}],"time":"2026-03-01T12:00:00Z"}');
+INSERT INTO messages VALUES('granted', 2, '{"seq":2,"turn":"turn-2","role":"assistant","kind":"assistant","parts":[{"type":"text","text":"done"}],"model":"scripted","usage":{"in":10,"out":2},"time":"2026-03-01T12:00:00Z"}');
 CREATE TABLE calls (
     session TEXT   NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
     message BIGINT NOT NULL,
@@ -73,6 +76,7 @@ CREATE TABLE approvals (
     decision TEXT   NOT NULL  -- belay.Decision as JSON, '' while it is pending
 );
 INSERT INTO approvals VALUES('ask', 'demo', 2, '', 'call', 'write', 'sha256:1f', '', 'floor', 1772366400123456789, 0, '');
+INSERT INTO approvals VALUES('answered', 'demo', 1, '', 'call', 'write', 'sha256:1f', 'it wrote', 'floor', 1772366400123456789, 0, '{"approval":"answered","hash":"sha256:1f","allow":true,"by":"ann","reason":"fine","time":"2026-03-01T12:00:00Z"}');
 CREATE TABLE runs (
     seq             INTEGER NOT NULL PRIMARY KEY, -- the order they were stored in
     id              TEXT    NOT NULL UNIQUE,
@@ -184,6 +188,7 @@ CREATE TABLE job_inputs (
     id   TEXT NOT NULL PRIMARY KEY, -- the job's key
     body TEXT NOT NULL              -- JSON
 );
+INSERT INTO job_inputs VALUES('job', '{"session":"demo"}');
 CREATE INDEX sessions_held ON sessions (holder) WHERE holder <> '';
 CREATE INDEX approvals_session ON approvals (session, response);
 CREATE INDEX approvals_pending ON approvals (asked) WHERE decision = '';

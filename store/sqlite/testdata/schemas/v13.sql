@@ -25,8 +25,8 @@ CREATE TABLE counters (
     value BIGINT NOT NULL
 );
 INSERT INTO counters VALUES('epoch', 1);
-INSERT INTO counters VALUES('run', 3);
-INSERT INTO counters VALUES('oldest', 6);
+INSERT INTO counters VALUES('run', 8);
+INSERT INTO counters VALUES('oldest', 13);
 CREATE TABLE holders (
     id    TEXT   NOT NULL PRIMARY KEY,
     pid   BIGINT NOT NULL,
@@ -47,6 +47,7 @@ CREATE TABLE sessions (
     state      TEXT   NOT NULL  -- belay.SessionState as JSON
 , watched BIGINT NOT NULL DEFAULT 0, title TEXT NOT NULL DEFAULT '', labels TEXT NOT NULL DEFAULT '');
 INSERT INTO sessions VALUES('demo', 1, '', 1794832216714170186, 1794832216714864714, 2, 2, 0, 0, '', '{"turns":1,"usage":{"in":0,"out":0}}', 0, '', '');
+INSERT INTO sessions VALUES('granted', 1, '', 1772366400000000000, 1772366400000000001, 2, 2, 0, 0, '', '{"turns":1,"usage":{"in":10,"out":2},"agent":"main","grants":[{"approval":"yes","asker":"floor","floor":true,"tool":"shell","by":"ann","time":"2026-03-01T12:00:00Z"}]}', 1772366400000000000, 'What is there', '{"team":"ops"}');
 CREATE TABLE messages (
     session TEXT   NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
     seq     BIGINT NOT NULL,
@@ -55,6 +56,8 @@ CREATE TABLE messages (
 );
 INSERT INTO messages VALUES('demo', 1, '{"seq":1,"turn":"turn","role":"user","kind":"user","parts":[{"type":"text","text":"do it"}],"time":"2026-03-01T12:00:00.123456789Z"}');
 INSERT INTO messages VALUES('demo', 2, '{"seq":2,"turn":"turn","role":"assistant","kind":"assistant","parts":[{"type":"text","text":"it''s <done> 日本語"}],"time":"2026-03-01T12:00:00.123456789Z"}');
+INSERT INTO messages VALUES('granted', 1, '{"seq":1,"turn":"turn-2","role":"user","kind":"user","parts":[{"type":"text","text":"list it"}],"time":"2026-03-01T12:00:00Z"}');
+INSERT INTO messages VALUES('granted', 2, '{"seq":2,"turn":"turn-2","role":"assistant","kind":"assistant","parts":[{"type":"text","text":"done"}],"model":"scripted","usage":{"in":10,"out":2},"time":"2026-03-01T12:00:00Z"}');
 CREATE TABLE calls (
     session TEXT   NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
     message BIGINT NOT NULL,
@@ -83,6 +86,8 @@ CREATE TABLE approvals (
     decision TEXT   NOT NULL  -- belay.Decision as JSON, '' while it is pending
 , floor BOOLEAN NOT NULL DEFAULT FALSE);
 INSERT INTO approvals VALUES('ask', 'demo', 2, '', 'call', 'write', 'sha256:1f', 'floor', 1772366400123456789, 0, '', 0);
+INSERT INTO approvals VALUES('answered', 'demo', 1, '', 'call', 'write', 'sha256:1f', 'floor', 1772366400123456789, 0, '{"approval":"answered","hash":"sha256:1f","allow":true,"by":"ann","reason":"fine","time":"2026-03-01T12:00:00Z"}', 0);
+INSERT INTO approvals VALUES('worded', 'granted', 2, 'turn-2', 'call-2', 'shell', 'sha256:2f', 'floor', 1772366400123456789, 0, '{"approval":"worded","hash":"sha256:2f","allow":true,"by":"ann","time":"2026-03-01T12:00:00Z"}', 1);
 CREATE TABLE runs (
     seq             INTEGER NOT NULL PRIMARY KEY, -- the order they were stored in
     id              TEXT    NOT NULL UNIQUE,
@@ -119,12 +124,14 @@ CREATE TABLE runs (
 , more BIGINT NOT NULL DEFAULT 0, hooks TEXT NOT NULL DEFAULT '', folded TEXT NOT NULL DEFAULT '');
 INSERT INTO runs VALUES(1, 'first', 0, 'Q65ECSYDTO2SCKUVVMH56MTQIN', 'sample', '', '', 'tool.pre', '', 'host', '', '', 0, 'a', 'turn', 1, '', 'blocking', 'completed', 0, 'user_audit', '', 0, '', 1772366400123456789, 1772366400123456789, 0, '', 'pass', '', '', '', 0, '', '');
 INSERT INTO runs VALUES(2, 'second', 3, 'Q65ECSYDTO2SCKUVVMH56MTQIN', 'sample', '', '', 'tool.pre', '', 'host', '', '', 0, 'a', 'turn', 1, '', 'blocking', 'interrupted', 0, 'user_audit', '', 0, '', 1772366400123456789, 1794832216717150440, 22465816593693651, '', 'pass', '', '', '', 0, '', '');
+INSERT INTO runs VALUES(4, 'folded-0', 0, 'Q65ECSYDTO2SCKUVVMH56MTQIN', 'gate-0', '', '1', 'tool.pre', 'dispatch', 'host', 'name', 'hooks.yaml', 1, 'demo', 'turn', 1, 'main', 'blocking', 'completed', 0, 'user_audit', '', 0, '', 1772366400123456789, 1772366400123457789, 1000, '', 'pass', '', '', '', 4, 'WjipHNp2OfhssDE9tWMinQ', '7 1 1000 1000 0;7 2 2000 1000 0;7 3 3000 1000 0;7 4 4000 1000 0;');
 CREATE TABLE job_keys (
     id      TEXT    NOT NULL PRIMARY KEY,
     done    BOOLEAN NOT NULL,
     changed BIGINT  NOT NULL
 , session TEXT NOT NULL DEFAULT '');
 INSERT INTO job_keys VALUES('job', 0, 1794832216715857891, '');
+INSERT INTO job_keys VALUES('ended', 1, 1772366400000000000, 'granted');
 CREATE TABLE river_leader (
     elected_at timestamp NOT NULL,
     expires_at timestamp NOT NULL,
@@ -194,6 +201,7 @@ CREATE TABLE job_inputs (
     id   TEXT NOT NULL PRIMARY KEY, -- the job's key
     body TEXT NOT NULL              -- JSON
 );
+INSERT INTO job_inputs VALUES('job', '{"session":"demo"}');
 CREATE TABLE approval_words (
     id      TEXT NOT NULL PRIMARY KEY REFERENCES approvals (id) ON DELETE CASCADE,
     reason  TEXT NOT NULL, -- why a person is asked
@@ -201,6 +209,8 @@ CREATE TABLE approval_words (
     pattern TEXT NOT NULL  -- which calls a yes is for
 );
 INSERT INTO approval_words VALUES('ask', '', '', '');
+INSERT INTO approval_words VALUES('answered', 'it wrote', '', '');
+INSERT INTO approval_words VALUES('worded', 'it lists', 'go on', 'shell(ls *)');
 CREATE TABLE queued_turns (
     id      TEXT   NOT NULL PRIMARY KEY,
     session TEXT   NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
@@ -209,6 +219,7 @@ CREATE TABLE queued_turns (
     model   TEXT   NOT NULL, -- '' for the agent's own
     body    TEXT   NOT NULL  -- belay.QueuedTurn as JSON
 );
+INSERT INTO queued_turns VALUES('queued', 'granted', 1, 'main', '', '{"id":"queued","session":"granted","agent":"main","text":"and then","time":"2026-03-01T12:00:00Z"}');
 CREATE TABLE due_turns (
     session TEXT    NOT NULL PRIMARY KEY REFERENCES sessions (id) ON DELETE CASCADE,
     agent   TEXT    NOT NULL,
@@ -219,12 +230,15 @@ CREATE TABLE due_turns (
     claimed BIGINT  NOT NULL, -- when
     mark    BIGINT  NOT NULL  -- counts what has made it due
 , why TEXT NOT NULL DEFAULT '', abort TEXT NOT NULL DEFAULT '', abort_turn TEXT NOT NULL DEFAULT '');
+INSERT INTO due_turns VALUES('granted', 'main', '', 0, 1772366400000000000, '', 0, 1, '', '', '');
+INSERT INTO due_turns VALUES('demo', 'main', '', 1, 1772366400000000000, '', 0, 1, 'the service does not answer', 'ann', 'turn');
 CREATE TABLE session_labels (
     session TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
     name    TEXT NOT NULL,
     value   TEXT NOT NULL,
     PRIMARY KEY (session, name)
 );
+INSERT INTO session_labels VALUES('granted', 'team', 'ops');
 CREATE TABLE run_hooks (
     list         TEXT   NOT NULL, -- a hash of the list
     idx          BIGINT NOT NULL, -- counted from 1
@@ -235,6 +249,10 @@ CREATE TABLE run_hooks (
     origin_line  BIGINT NOT NULL,
     PRIMARY KEY (list, idx)
 );
+INSERT INTO run_hooks VALUES('WjipHNp2OfhssDE9tWMinQ', 1, 'gate-1', '1', 'name', 'hooks.yaml', 2);
+INSERT INTO run_hooks VALUES('WjipHNp2OfhssDE9tWMinQ', 2, 'gate-2', '1', 'name', 'hooks.yaml', 3);
+INSERT INTO run_hooks VALUES('WjipHNp2OfhssDE9tWMinQ', 3, 'gate-3', '1', 'name', 'hooks.yaml', 4);
+INSERT INTO run_hooks VALUES('WjipHNp2OfhssDE9tWMinQ', 4, 'gate-4', '1', 'name', 'hooks.yaml', 5);
 CREATE INDEX sessions_held ON sessions (holder) WHERE holder <> '';
 CREATE INDEX approvals_session ON approvals (session, response);
 CREATE INDEX approvals_pending ON approvals (asked) WHERE decision = '';

@@ -1,0 +1,2 @@
+UPDATE sessions SET title = 'What is there', labels = '{"team":"ops"}' WHERE id = 'granted';
+INSERT INTO session_labels VALUES ('granted', 'team', 'ops');

@@ -1,0 +1,1 @@
+UPDATE due_turns SET abort = 'ann' WHERE session = 'demo';

@@ -1,0 +1,1 @@
+UPDATE due_turns SET abort_turn = 'turn' WHERE session = 'demo';

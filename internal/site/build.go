@@ -26,11 +26,17 @@ const source = "https://github.com/belay-run/belay/blob/main/"
 // projectPages are pages outside of docs/ that the site has too.
 var projectPages = []string{"CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"}
 
-// build makes the site of a repository.
+// build makes the site of a repository beside the directory, and puts it in its place when all pages are made.
 func build(root, out string) error {
-	if err := os.RemoveAll(out); err != nil {
-		return err
+	made := filepath.Clean(out) + ".new"
+	if err := errors.Join(os.RemoveAll(made), fill(root, made)); err != nil {
+		return errors.Join(err, os.RemoveAll(made))
 	}
+	return errors.Join(os.RemoveAll(out), os.Rename(made, out))
+}
+
+// fill writes the site into a directory.
+func fill(root, out string) error {
 	pages, err := readPages(root)
 	if err != nil {
 		return err

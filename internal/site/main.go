@@ -9,7 +9,7 @@ import (
 )
 
 func main() {
-	out := flag.String("out", "site", "where the pages go; what is there is removed")
+	out := flag.String("out", "site", "where the pages go; they replace what is there")
 	flag.Parse()
 	if err := build(".", *out); err != nil {
 		fmt.Fprintln(os.Stderr, "site:", err)

@@ -39,7 +39,7 @@ type size struct {
 	atOnce   []int // sessions that have a turn at once
 	streams  []int
 	workers  []int
-	turns    int           // of each worker with a model that answers at once
+	turns    int           // of all workers together, with a model that answers at once
 	answers  time.Duration // how long the slow model takes for an answer
 	together int           // turns of the slow model that a worker runs at once
 }

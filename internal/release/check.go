@@ -58,7 +58,8 @@ func (r *release) checkGo(ctx context.Context) error {
 // noRelease is what pages say before the first release.
 var noRelease = lazyregexp.New(`(?i)no release yet`)
 
-// checkPages returns an error if the changelog does not have the version, or if a page says that there is no release. A candidate
+// checkPages returns an error if the changelog does not have the version, if SECURITY.md does not have the key, or if a page says that
+// there is no release. A candidate
 // such as v0.1.0-rc.1 is made while the pages still say so.
 func (r *release) checkPages() error {
 	if strings.Contains(r.version, "-") {
@@ -76,6 +77,19 @@ func (r *release) checkPages() error {
 	}
 	if !named {
 		problems = append(problems, fmt.Errorf("CHANGELOG.md has no heading %q: write one with the date below \"Unreleased\"", "## "+r.tag()))
+	}
+	if r.key != nil {
+		text, err := os.ReadFile(filepath.Join(r.root, "SECURITY.md"))
+		if err != nil {
+			return err
+		}
+		mark, err := r.fingerprint()
+		if err != nil {
+			return err
+		}
+		if !bytes.Contains(text, []byte(mark)) {
+			problems = append(problems, fmt.Errorf("SECURITY.md does not name the key: add its fingerprint %s", mark))
+		}
 	}
 	for _, dir := range []string{"", "docs"} {
 		names, err := filepath.Glob(filepath.Join(r.root, dir, "*.md"))

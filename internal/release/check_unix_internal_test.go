@@ -5,7 +5,9 @@ package main
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -116,8 +118,14 @@ func TestCheckPages(t *testing.T) {
 	r.root = t.TempDir()
 	put(t, r, "CHANGELOG.md", "# Changelog\n\nThere is no release yet.\n\n## Unreleased\n\n## v0.1.01\n\n## v0.1.0-rc.1\n")
 	put(t, r, "README.md", "# Belay\n")
+	put(t, r, "SECURITY.md", "# Security\n")
+	mark, err := r.fingerprint()
+	if err != nil {
+		t.Fatal(err)
+	}
 	put(t, r, "docs/install.md", "# Install\n\nThere is No release yet.\n")
-	want(t, "nothing is ready", r.checkPages(), `CHANGELOG.md has no heading "## v0.1.0"`, "CHANGELOG.md:3 says", "docs/install.md:3 says")
+	want(t, "nothing is ready", r.checkPages(), `CHANGELOG.md has no heading "## v0.1.0"`, "CHANGELOG.md:3 says", "docs/install.md:3 says", "SECURITY.md does not name the key: add its fingerprint "+mark)
+	put(t, r, "SECURITY.md", "The fingerprint is `"+mark+"`.\n")
 	candidate := *r
 	candidate.version = "0.1.0-rc.1"
 	want(t, "a candidate", candidate.checkPages())
@@ -191,6 +199,53 @@ func TestReplace(t *testing.T) {
 		}
 		if left, err := os.ReadDir(filepath.Dir(dir)); err != nil || len(left) != 1 {
 			t.Errorf("%v is left, %v", left, err)
+		}
+	}
+}
+
+// The commands with which the docs check a release accept its files, and no others.
+//
+// SPEC Q-01
+func TestDocsCheckARelease(t *testing.T) {
+	t.Parallel()
+	r := newRelease(t, "v0.1.0")
+	files := map[string][]byte{"install.sh": []byte("text"), "belay.rb": []byte("formula")}
+	if err := r.attest(t.Context(), files); err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(r.root, "docs", "releasing.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## Check a release\n")
+	fences := strings.Split(section, "```")
+	if len(fences) < 5 {
+		t.Fatal("docs/releasing.md has no commands below \"Check a release\"")
+	}
+	script := strings.TrimPrefix(fences[1], "sh") + strings.TrimPrefix(fences[3], "sh")
+	mark, err := r.fingerprint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged, err := newRelease(t, "v0.1.0").sealed(files["provenance.json"]) // with another key
+	if err != nil {
+		t.Fatal(err)
+	}
+	for changed, content := range map[string][]byte{"": nil, "checksums.txt": []byte("text"), "install.sh": []byte("other"), "provenance.json": []byte("{}"), "provenance.dsse.json": forged} {
+		dir, all := t.TempDir(), maps.Clone(files)
+		if changed != "" {
+			all[changed] = content
+		}
+		for name, content := range all {
+			if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cmd := exec.CommandContext(t.Context(), "sh", "-eu", "-c", script)
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		if err := missing("openssl", "openssl", err); (err == nil) != (changed == "") || !strings.Contains(string(out), mark) {
+			t.Errorf("with another %q: %v\n%s", changed, err, out)
 		}
 	}
 }

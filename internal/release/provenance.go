@@ -138,6 +138,12 @@ func readKey(file string) (ed25519.PrivateKey, error) {
 	return private, nil
 }
 
+// fingerprint returns the SHA-256 of the public key, as openssl writes the key in DER form.
+func (r *release) fingerprint() (string, error) {
+	der, err := x509.MarshalPKIXPublicKey(r.key.Public())
+	return sum(der), err
+}
+
 // publicKey returns the public key in PEM form, as openssl reads it.
 func (r *release) publicKey() ([]byte, error) {
 	der, err := x509.MarshalPKIXPublicKey(r.key.Public())

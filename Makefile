@@ -136,11 +136,12 @@ confinement:
 database:
 	@scripts/ensure-debian 'for p in initdb postgres; do command -v $$p || ls /usr/lib/postgresql/*/bin/$$p || exit 1; done' postgresql
 
-# The packages and the image of a release are read by the programs that users read them with.
+# The files of a release are fetched and read by the programs that users have for that.
 .PHONY: packages
 packages:
 	@[ "$$(uname)" != Linux ] || { scripts/ensure-debian 'dpkg-deb --version' dpkg && scripts/ensure-debian 'buildah --version' buildah; }
 	@scripts/ensure-debian 'openssl version' openssl
+	@scripts/ensure-debian 'curl --version' curl
 
 # The example workers are in three languages.
 .PHONY: languages

@@ -4,8 +4,13 @@ package main
 
 import (
 	"bytes"
+	"encoding/pem"
+	"io"
 	"io/fs"
+	"log"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -124,6 +129,79 @@ func TestInstallForEverybody(t *testing.T) {
 			t.Errorf("%s has the mode %v, want %v", name, info.Mode(), want)
 		}
 	}
+}
+
+// The script fetches over TLS, follows the redirections of the forge to another https:// address only, and says what it cannot get.
+//
+// SPEC Q-01
+func TestInstallFromTheNetwork(t *testing.T) {
+	t.Parallel()
+	local := newInstall(t)
+	files := http.FileServer(http.Dir(filepath.Dir(local.Args[1])))
+	plain := httptest.NewServer(files)
+	t.Cleanup(plain.Close)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch dir, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/"); dir {
+		case "moved":
+			http.Redirect(w, r, "/v0.1.0/"+rest, http.StatusFound)
+		case "unsafe":
+			http.Redirect(w, r, plain.URL+"/"+rest, http.StatusFound)
+		case "v0.1.0":
+			http.StripPrefix("/v0.1.0", files).ServeHTTP(w, r)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // a client that does not trust it says so
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	authority := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		rule, from string
+		env        []string
+		want       string
+		fails      bool
+	}{
+		{"the files are fetched", server.URL + "/v0.1.0", []string{"CURL_CA_BUNDLE=" + authority}, "installed\n", false},
+		{"a redirection is followed", server.URL + "/moved", []string{"CURL_CA_BUNDLE=" + authority}, "installed\n", false},
+		{"a redirection to http is refused", server.URL + "/unsafe", []string{"CURL_CA_BUNDLE=" + authority}, "cannot fetch", true},
+		{"a server that nobody knows is refused", server.URL + "/v0.1.0", nil, "cannot fetch", true},
+		{"a file that is not there is named", server.URL + "/v0.2.0", []string{"CURL_CA_BUNDLE=" + authority}, "cannot fetch " + server.URL + "/v0.2.0/checksums.txt", true},
+		{"without curl it says so", server.URL + "/v0.1.0", []string{"PATH=" + withoutCurl(t)}, "curl is missing", true},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			t.Parallel()
+			home := t.TempDir()
+			cmd := exec.CommandContext(t.Context(), local.Path, local.Args[1])
+			cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "INSTALL_FROM=" + test.from}, test.env...)
+			out, err := cmd.CombinedOutput()
+			if (err != nil) != test.fails || !strings.Contains(string(out), test.want) {
+				t.Errorf("%v, %q, want %q", err, out, test.want)
+			}
+			if installed, _ := filepath.Glob(filepath.Join(home, ".local", "bin", "belay")); (len(installed) == 0) != test.fails {
+				t.Errorf("%q is installed", installed)
+			}
+		})
+	}
+}
+
+// withoutCurl returns a directory with the programs of the script, without curl.
+func withoutCurl(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"uname", "mktemp", "rm"} {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(path, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }
 
 // newInstall returns a command that installs a program, which says "installed", from an archive of this platform.

@@ -28,6 +28,7 @@ main() {
   esac
   name=belay_${version}_${system}_${arch}
 
+  case $from in https://*) command -v curl > /dev/null || fail "curl is missing: install it, or download $name.tar.gz and checksums.txt, and set INSTALL_FROM to their directory" ;; esac
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
   fetch() {

@@ -9,10 +9,7 @@ import (
 const package1 = `// Package one is an example.
 package one
 
-import (
-	"encoding/json"
-	"io"
-)
+import "io"
 
 // Limit is a limit.
 const Limit, hidden = 1, 2
@@ -27,7 +24,7 @@ const KindRead Kind = "read"
 const Name = "one" + "-two"
 
 // Default is made by a function.
-var Default = newInput(map[string][]json.RawMessage{})
+var Default = newInput(map[string][]io.Reader{})
 
 func newInput[T any](v T) *Options { return nil }
 

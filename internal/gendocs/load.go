@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,8 +18,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
-	"sync"
 )
 
 // loaded is a package with its types. Its syntax has the comments.
@@ -33,7 +34,8 @@ type loaded struct {
 
 // listed is a package as go list describes it.
 type listed struct {
-	ImportPath string            //nolint:tagliatelle // go list's names
+	Name       string            //nolint:tagliatelle // go list's names
+	ImportPath string            //nolint:tagliatelle // likewise
 	Dir        string            //nolint:tagliatelle // likewise
 	GoFiles    []string          //nolint:tagliatelle // likewise
 	ImportMap  map[string]string //nolint:tagliatelle // likewise
@@ -44,7 +46,7 @@ type listed struct {
 }
 
 // load reads the packages of the repository that programs can import, and their types, as they are on Linux. It reads source only,
-// without the bodies of functions: nothing is compiled.
+// without the bodies of functions, and of what they import only what their types need: nothing is compiled.
 func load(root string) ([]*loaded, error) {
 	dirs, err := importable(root)
 	if err != nil {
@@ -54,53 +56,123 @@ func load(root string) ([]*loaded, error) {
 	if err != nil {
 		return nil, err
 	}
-	set := token.NewFileSet()
-	files, err := parse(set, all)
-	if err != nil {
-		return nil, err
+	l := &loader{set: token.NewFileSet(), listed: map[string]*listed{}, files: map[string][]*ast.File{}, known: map[string]*types.Package{"unsafe": types.Unsafe}}
+	for _, p := range all {
+		l.listed[p.ImportPath] = p
 	}
 	var found []*loaded
-	known := map[string]*types.Package{"unsafe": types.Unsafe}
-	for i, p := range all { // each after those that it imports
-		if p.ImportPath == "unsafe" {
+	for _, p := range all {
+		if p.DepOnly {
 			continue
 		}
-		var problems []error
-		config := types.Config{
-			IgnoreFuncBodies: true, Sizes: types.SizesFor("gc", "amd64"), Importer: importer{known, p.ImportMap},
-			Error: func(err error) { problems = append(problems, err) },
-		}
-		known[p.ImportPath], _ = config.Check(p.ImportPath, set, files[i], nil) // the error is among the problems
-		if p.DepOnly {
-			continue // only what is listed must be right
-		}
-		if len(problems) > 0 {
-			return nil, errors.Join(problems...)
+		checked, err := importer{l, p}.Import(p.ImportPath)
+		if err != nil {
+			return nil, err
 		}
 		name, ok := strings.CutPrefix(p.ImportPath, p.Module.Path+"/")
 		if !ok {
-			name = known[p.ImportPath].Name()
+			name = checked.Name()
 		}
-		found = append(found, &loaded{p.Module.Path, name, set, files[i], known[p.ImportPath], known})
+		found = append(found, &loaded{p.Module.Path, name, l.set, l.files[p.ImportPath], checked, l.known})
 	}
 	slices.SortFunc(found, func(a, b *loaded) int { return strings.Compare(a.name, b.name) })
 	return found, nil
 }
 
-// importer finds the packages that were checked before.
+// loader reads packages when they are needed.
+type loader struct {
+	set    *token.FileSet
+	listed map[string]*listed
+	files  map[string][]*ast.File
+	known  map[string]*types.Package
+}
+
+// check reads a package and finds its types.
+func (l *loader) check(p *listed) error {
+	var files []*ast.File
+	for _, name := range p.GoFiles {
+		file, err := parser.ParseFile(l.set, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution|parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		withoutBodies(file)
+		l.withoutUnused(p, file)
+		files = append(files, file)
+	}
+	var problems []error
+	config := types.Config{
+		IgnoreFuncBodies: true, Sizes: types.SizesFor("gc", "amd64"), Importer: importer{l, p},
+		Error: func(err error) { problems = append(problems, err) },
+	}
+	l.known[p.ImportPath], _ = config.Check(p.ImportPath, l.set, files, nil) // the error is among the problems
+	l.files[p.ImportPath] = files
+	return errors.Join(problems...)
+}
+
+// withoutBodies removes what functions do.
+func withoutBodies(file *ast.File) {
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			n.Body = new(ast.BlockStmt)
+		case *ast.FuncLit:
+			n.Body = new(ast.BlockStmt)
+		}
+		return true
+	})
+}
+
+// withoutUnused removes the imports that no declaration uses.
+func (l *loader) withoutUnused(p *listed, file *ast.File) {
+	used := map[string]bool{".": true}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok {
+			if x, ok := s.X.(*ast.Ident); ok {
+				used[x.Name] = true
+			}
+		}
+		return true
+	})
+	unused := func(s ast.Spec) bool {
+		spec := s.(*ast.ImportSpec)
+		if spec.Name != nil {
+			return !used[spec.Name.Name]
+		}
+		path, err := strconv.Unquote(spec.Path.Value)
+		found := l.listed[p.real(path)]
+		return err == nil && found != nil && !used[found.Name]
+	}
+	file.Decls = slices.DeleteFunc(file.Decls, func(d ast.Decl) bool {
+		g, ok := d.(*ast.GenDecl)
+		if ok && g.Tok == token.IMPORT {
+			g.Specs = slices.DeleteFunc(g.Specs, unused)
+		}
+		return ok && len(g.Specs) == 0
+	})
+}
+
+// real returns the path of a package that is imported: the standard library has copies of some.
+func (p *listed) real(path string) string { return cmp.Or(p.ImportMap[path], path) }
+
+// importer reads what a package imports.
 type importer struct {
-	known map[string]*types.Package
-	paths map[string]string // of packages that the standard library has copies of
+	*loader
+
+	of *listed
 }
 
 func (i importer) Import(path string) (*types.Package, error) {
-	if other, ok := i.paths[path]; ok {
-		path = other
+	path = i.of.real(path)
+	if i.known[path] == nil {
+		p := i.listed[path]
+		if p == nil {
+			return nil, fmt.Errorf("%s is not listed", path)
+		}
+		if err := i.check(p); err != nil {
+			return nil, err
+		}
 	}
-	if p := i.known[path]; p != nil {
-		return p, nil
-	}
-	return nil, fmt.Errorf("%s is not listed", path)
+	return i.known[path], nil
 }
 
 // importable returns the directories of the packages that programs can import.
@@ -127,7 +199,7 @@ func importable(root string) ([]string, error) {
 
 // list returns packages and all that they import, each after those that it imports.
 func list(root string, dirs []string) ([]*listed, error) {
-	cmd := exec.CommandContext(context.Background(), "go", append([]string{"list", "-deps", "-json=ImportPath,Dir,GoFiles,ImportMap,Module,DepOnly"}, dirs...)...)
+	cmd := exec.CommandContext(context.Background(), "go", append([]string{"list", "-deps", "-json=Name,ImportPath,Dir,GoFiles,ImportMap,Module,DepOnly"}, dirs...)...)
 	cmd.Dir, cmd.Env = root, append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0")
 	var complaint bytes.Buffer
 	cmd.Stderr = &complaint
@@ -144,42 +216,5 @@ func list(root string, dirs []string) ([]*listed, error) {
 			return nil, err
 		}
 		all = append(all, p)
-	}
-}
-
-// parse reads the files of packages, several at a time.
-func parse(set *token.FileSet, all []*listed) ([][]*ast.File, error) {
-	files := make([][]*ast.File, len(all))
-	errs := make([]error, len(all))
-	var busy sync.WaitGroup
-	for i, p := range all {
-		busy.Go(func() {
-			mode := parser.SkipObjectResolution
-			if !p.DepOnly {
-				mode |= parser.ParseComments
-			}
-			for _, name := range p.GoFiles {
-				file, err := parser.ParseFile(set, filepath.Join(p.Dir, name), nil, mode)
-				if err != nil {
-					errs[i] = err
-					return
-				}
-				if p.DepOnly {
-					withoutBodies(file)
-				}
-				files[i] = append(files[i], file)
-			}
-		})
-	}
-	busy.Wait()
-	return files, errors.Join(errs...)
-}
-
-// withoutBodies removes the bodies of functions: a translated library has a hundred thousand lines of them.
-func withoutBodies(file *ast.File) {
-	for _, d := range file.Decls {
-		if f, ok := d.(*ast.FuncDecl); ok {
-			f.Body = nil
-		}
 	}
 }

@@ -5,9 +5,8 @@ package main
 import (
 	"bytes"
 	"encoding/pem"
-	"io"
 	"io/fs"
-	"log"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -152,7 +151,7 @@ func TestInstallFromTheNetwork(t *testing.T) {
 			http.NotFound(w, r)
 		}
 	}))
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // a client that does not trust it says so
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError) // a client that does not trust it says so
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	authority := filepath.Join(t.TempDir(), "ca.pem")

@@ -40,18 +40,18 @@ func readExported(root string) (*exported, error) {
 var internalType = lazyregexp.New(`[a-z/]*\binternal/[a-z/]+\.[A-Z]\w*`)
 
 // addInternal adds the types of internal packages that the lines name.
-func (e *exported) addInternal(any *loaded) {
+func (e *exported) addInternal(from *loaded) {
 	seen := map[string]bool{}
-	for i := 0; i < len(e.lines); i++ { // it grows
-		for _, match := range internalType.FindAllString(e.lines[i], -1) {
+	for next := 0; next < len(e.lines); next++ { //nolint:intrange // it grows
+		for _, match := range internalType.FindAllString(e.lines[next], -1) {
 			path, name, _ := strings.Cut(match, ".")
-			from := any.known[any.module+"/"+path]
-			if seen[match] || from == nil { // nil: it is of another module
+			p := from.known[from.module+"/"+path]
+			if seen[match] || p == nil { // nil: it is of another module
 				continue
 			}
 			seen[match] = true
-			l := &listing{e, &loaded{module: any.module, name: path}, nil}
-			l.addType(from.Scope().Lookup(name).(*types.TypeName))
+			l := &listing{e, &loaded{module: from.module, name: path}, nil}
+			l.addType(p.Scope().Lookup(name).(*types.TypeName))
 		}
 	}
 }

@@ -34,15 +34,15 @@ type loaded struct {
 
 // listed is a package as go list describes it.
 type listed struct {
-	Name       string            //nolint:tagliatelle // go list's names
-	ImportPath string            //nolint:tagliatelle // likewise
-	Dir        string            //nolint:tagliatelle // likewise
-	GoFiles    []string          //nolint:tagliatelle // likewise
-	ImportMap  map[string]string //nolint:tagliatelle // likewise
-	Module     *struct {         //nolint:tagliatelle // likewise
-		Path string //nolint:tagliatelle // likewise
-	}
-	DepOnly bool //nolint:tagliatelle // likewise
+	Name       string            `json:"Name"`       //nolint:tagliatelle // go list's names
+	ImportPath string            `json:"ImportPath"` //nolint:tagliatelle // likewise
+	Dir        string            `json:"Dir"`        //nolint:tagliatelle // likewise
+	GoFiles    []string          `json:"GoFiles"`    //nolint:tagliatelle // likewise
+	ImportMap  map[string]string `json:"ImportMap"`  //nolint:tagliatelle // likewise
+	Module     *struct {
+		Path string `json:"Path"` //nolint:tagliatelle // likewise
+	} `json:"Module"` //nolint:tagliatelle // likewise
+	DepOnly bool `json:"DepOnly"` //nolint:tagliatelle // likewise
 }
 
 // load reads the packages of the repository that programs can import, and their types, as they are on Linux. It reads source only,
@@ -199,7 +199,7 @@ func importable(root string) ([]string, error) {
 
 // list returns packages and all that they import, each after those that it imports.
 func list(root string, dirs []string) ([]*listed, error) {
-	cmd := exec.CommandContext(context.Background(), "go", append([]string{"list", "-deps", "-json=Name,ImportPath,Dir,GoFiles,ImportMap,Module,DepOnly"}, dirs...)...)
+	cmd := exec.CommandContext(context.Background(), "go", append([]string{"list", "-deps", "-json=Name,ImportPath,Dir,GoFiles,ImportMap,Module,DepOnly"}, dirs...)...) //nolint:gosec // directories of the repository
 	cmd.Dir, cmd.Env = root, append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0")
 	var complaint bytes.Buffer
 	cmd.Stderr = &complaint

@@ -35,7 +35,7 @@ type (
 		Schema *schema `json:"schema"`
 	}
 	schema struct {
-		Ref                  string             `json:"$ref"` //nolint:tagliatelle // JSON Schema's name
+		Ref                  string             `json:"$ref"`
 		Type                 any                `json:"type"`
 		Enum                 []string           `json:"enum"`
 		Items                *schema            `json:"items"`

@@ -107,7 +107,7 @@ func lastRelease(ctx context.Context, root, version string) (string, error) {
 		return "", err
 	}
 	for i, line := range strings.Split(string(log), "\n") {
-		if m := heading.FindStringSubmatch(line); m != nil && m[1] != version && !strings.Contains("\n"+here+"\n", "\n"+m[1]+"\n") {
+		if m := heading.FindStringSubmatch(line); len(m) == 2 && m[1] != version && !strings.Contains("\n"+here+"\n", "\n"+m[1]+"\n") {
 			return "", fmt.Errorf("CHANGELOG.md:%d names %s, which has no tag here: run git fetch --tags, or, before you tag it, make api-check VERSION=%s", i+1, m[1], m[1])
 		}
 	}
@@ -122,7 +122,7 @@ func mayChange(older, version string) bool {
 
 // numbers returns the major and the minor number of a version.
 func numbers(version string) (n [2]int) {
-	for i, part := range strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)[:] {
+	for i, part := range strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3) {
 		if i < len(n) {
 			n[i], _ = strconv.Atoi(part) // no number: no version may change anything since then
 		}
@@ -132,7 +132,7 @@ func numbers(version string) (n [2]int) {
 
 // git runs git in the repository, and returns what it prints.
 func git(ctx context.Context, root string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, "git", args...)
+	cmd := exec.CommandContext(ctx, "git", args...) //nolint:gosec // fixed commands, and the tag that git has found
 	cmd.Dir = root
 	var complaint strings.Builder
 	cmd.Stderr = &complaint

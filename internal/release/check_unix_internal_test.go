@@ -178,7 +178,7 @@ func TestReplace(t *testing.T) {
 	t.Parallel()
 	r := newRelease(t, "v0.1.0")
 	dir := filepath.Join(t.TempDir(), "dist")
-	make := func(text string, err error) error {
+	attempt := func(text string, err error) error {
 		return r.replace(dir, func() error {
 			if _, gone := os.Stat(r.out); gone == nil {
 				t.Error("an earlier attempt is still there")
@@ -191,7 +191,7 @@ func TestReplace(t *testing.T) {
 		err  error
 		want string
 	}{{"first", nil, "first"}, {"second", context.Canceled, "first"}, {"third", nil, "third"}} {
-		if err := make(test.text, test.err); !errors.Is(err, test.err) {
+		if err := attempt(test.text, test.err); !errors.Is(err, test.err) {
 			t.Errorf("%s: %v", test.text, err)
 		}
 		if got := contents(t, dir); len(got) != 1 || got[test.want] == nil {

@@ -72,11 +72,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	})
 }
 
-// replace calls make, which fills a new directory. If it succeeds, the new directory takes the place of the old one.
-func (r *release) replace(dir string, make func() error) error {
+// replace calls fill, which makes a new directory. If it succeeds, the new directory takes the place of the old one.
+func (r *release) replace(dir string, fill func() error) error {
 	r.out = filepath.Clean(dir) + ".new"
 	defer removeAll(r.out)
-	if err := errors.Join(os.RemoveAll(r.out), make()); err != nil {
+	if err := errors.Join(os.RemoveAll(r.out), fill()); err != nil {
 		return err
 	}
 	return errors.Join(os.RemoveAll(dir), os.Rename(r.out, dir))

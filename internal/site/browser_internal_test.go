@@ -19,7 +19,7 @@ const patience = 2 * time.Minute
 type tab struct {
 	*testing.T
 
-	ctx context.Context
+	ctx context.Context //nolint:containedctx // that of the browser
 }
 
 // newTab starts a browser.

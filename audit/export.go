@@ -50,7 +50,7 @@ func WriteExport(ctx context.Context, from Source, to io.Writer) error {
 	if err := lines.Encode(first); err != nil {
 		return err //nolint:wrapcheck // the writer's own error
 	}
-	if err := from.Entries(ctx, func(e *Entry) error { return lines.Encode(ExportLine{Type: "entry", Entry: e}) }); err != nil {
+	if err := from.Entries(ctx, func(e *Entry, _ string) error { return lines.Encode(ExportLine{Type: "entry", Entry: e}) }); err != nil {
 		return err
 	}
 	for _, t := range exported {
@@ -170,9 +170,9 @@ func (e *export) Has(t *Table) bool {
 }
 
 // Entries yields the chain.
-func (e *export) Entries(_ context.Context, each func(*Entry) error) error {
+func (e *export) Entries(_ context.Context, each func(e *Entry, wrong string) error) error {
 	for i := range e.chain {
-		if err := each(&e.chain[i]); err != nil {
+		if err := each(&e.chain[i], ""); err != nil {
 			return err
 		}
 	}

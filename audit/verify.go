@@ -25,8 +25,9 @@ type VerifyOptions struct {
 
 // Source is what Verify reads: a snapshot of a database, or an export.
 type Source interface {
-	// Entries calls each for the entries of the chain, by their numbers.
-	Entries(ctx context.Context, each func(*Entry) error) error
+	// Entries calls each for the entries of the chain, by their numbers. wrong names the columns
+	// whose values are no numbers. It is usually empty.
+	Entries(ctx context.Context, each func(e *Entry, wrong string) error) error
 	// Rows calls each for the rows of a table, sorted by the table's Order. Has reports
 	// whether the source has the table: an export has no texts and no grants.
 	Rows(ctx context.Context, t *Table, each func(values []string) error) error
@@ -82,7 +83,7 @@ func Verify(ctx context.Context, from Source, opts *VerifyOptions) (*Verificatio
 	for _, a := range opts.Anchors {
 		v.anchors[a.Seq] = append(v.anchors[a.Seq], a.Hash)
 	}
-	if err := from.Entries(ctx, func(e *Entry) error { v.entry(e); return nil }); err != nil {
+	if err := from.Entries(ctx, func(e *Entry, wrong string) error { v.entry(e, wrong); return nil }); err != nil {
 		return nil, fmt.Errorf("read the chain: %w", err)
 	}
 	v.ends(opts)
@@ -124,14 +125,16 @@ func Verify(ctx context.Context, from Source, opts *VerifyOptions) (*Verificatio
 // chainTable is the name of the chain's own table.
 const chainTable = "audit_chain"
 
-// entry checks an entry with the one before it, and notes its lines.
-func (v *verifier) entry(e *Entry) {
+// entry checks an entry with the one before it, and notes its lines. wrong names the columns whose
+// values are no numbers.
+func (v *verifier) entry(e *Entry, wrong string) {
 	v.Entries++
-	at := time.Unix(0, e.Time).UTC()
-	if v.First.IsZero() {
-		v.First = at
+	if at := time.Unix(0, e.Time).UTC(); wrong == "" {
+		if v.First.IsZero() {
+			v.First = at
+		}
+		v.Last = at
 	}
-	v.Last = at
 	where := func(kind ProblemKind, text string, args ...any) {
 		v.Add(Problem{Kind: kind, Table: chainTable, Row: strconv.FormatInt(e.Seq, 10), Text: fmt.Sprintf(text, args...)})
 	}
@@ -141,6 +144,9 @@ func (v *verifier) entry(e *Entry) {
 		v.lanes[e.Lane] = before
 	}
 	switch {
+	case wrong != "":
+		where(Changed, "its value of %s is not a number", wrong)
+		e.Idx = before.idx + 1 // it keeps its place, so that the next entry is compared with it
 	case v.oneLane && (e.Lane != "" || e.Seq != e.Idx):
 		where(Inserted, "it is not in the main chain, but this store has no other one")
 	case e.Idx > before.idx+1:

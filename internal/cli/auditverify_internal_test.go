@@ -35,10 +35,10 @@ func (unreadableStore) VerifyAudit(context.Context, []audit.Anchor) (*audit.Veri
 // changedRows has a record that was changed, and a chain without its second entry.
 type changedRows struct{}
 
-func (changedRows) Entries(_ context.Context, each func(*audit.Entry) error) error {
+func (changedRows) Entries(_ context.Context, each func(e *audit.Entry, wrong string) error) error {
 	first := &audit.Entry{Seq: 1, Idx: 1, Body: "R1=other"}
 	first.Hash = audit.HashOf("", first)
-	return errors.Join(each(first), each(&audit.Entry{Seq: 3, Idx: 3}))
+	return errors.Join(each(first, ""), each(&audit.Entry{Seq: 3, Idx: 3}, ""))
 }
 
 func (changedRows) Has(t *audit.Table) bool { return t.Name == audit.Runs.Name }

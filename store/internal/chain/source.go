@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/belay-run/belay/audit"
@@ -104,14 +105,26 @@ func (d Database) query(ctx context.Context, query string, scan func(*sql.Rows) 
 	return record.Cause(ctx, rows.Err())
 }
 
-// Entries reads the chain.
-func (d Database) Entries(ctx context.Context, each func(*audit.Entry) error) error {
+// Entries reads the chain. A value of the wrong type must not end it: Verify says where it is.
+func (d Database) Entries(ctx context.Context, each func(e *audit.Entry, wrong string) error) error {
 	return d.query(ctx, "SELECT "+d.selected("seq", "lane", "idx", "time", "body", "hash")+" FROM audit_chain ORDER BY seq", func(rows *sql.Rows) error {
 		var e audit.Entry
-		if err := rows.Scan(&e.Seq, &e.Lane, &e.Idx, &e.Time, &e.Body, &e.Hash); err != nil {
+		var idx, at string
+		if err := rows.Scan(&e.Seq, &e.Lane, &idx, &at, &e.Body, &e.Hash); err != nil {
 			return err //nolint:wrapcheck // the caller adds context
 		}
-		return each(&e)
+		var wrong []string
+		for _, column := range []struct {
+			name, text string
+			to         *int64
+		}{{"idx", idx, &e.Idx}, {"time", at, &e.Time}} {
+			n, err := strconv.ParseInt(column.text, 10, 64)
+			if err != nil {
+				wrong = append(wrong, column.name)
+			}
+			*column.to = n
+		}
+		return each(&e, strings.Join(wrong, " and "))
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -179,10 +180,10 @@ func (b *AuditBackend) Audit(t *testing.T) {
 			where := rowIs(table, row)
 			for c, column := range table.Columns {
 				changes++
-				b.found(t, raw, fmt.Sprintf("one byte of %s.%s in row %d (%q)", table.Name, column, i, row[c]), table.Name,
-					"UPDATE "+table.Name+" SET "+column+" = "+flipped(column, row[c])+" WHERE "+where)
+				b.found(t, raw, fmt.Sprintf("one bit of %s.%s in row %d (%q)", table.Name, column, i, row[c]), table.Name,
+					"UPDATE "+table.Name+" SET "+column+" = "+flipped(t, column, row[c])+" WHERE "+where)
 			}
-			b.retype(t, raw, table, where)
+			b.retype(t, raw, table, row)
 			in := table.Name
 			if in == chainTable.Name && i == len(rows)-1 {
 				in = "" // the rows of the last entry show that it is missing
@@ -290,6 +291,18 @@ func (b *AuditBackend) Rewrites(t *testing.T) {
 // if table is not empty.
 func (b *AuditBackend) found(t *testing.T, raw *sql.DB, what, table string, change ...string) {
 	t.Helper()
+	for _, p := range b.problems(t, raw, what, change...) {
+		if p.Table == table || table == "" {
+			return
+		}
+	}
+	t.Errorf("%s: verify does not find it in %q", what, table)
+}
+
+// problems makes a change in a transaction, and returns what Verify finds. Each problem must say
+// where it is.
+func (b *AuditBackend) problems(t *testing.T, raw *sql.DB, what string, change ...string) []audit.Problem {
+	t.Helper()
 	tx, err := raw.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -306,14 +319,14 @@ func (b *AuditBackend) found(t *testing.T, raw *sql.DB, what, table string, chan
 	}
 	v, err := b.Verify(t.Context(), tx)
 	if err != nil {
-		return // a row that cannot be read is found, too
+		t.Fatalf("%s: verify does not say where it is: %v", what, err)
 	}
 	for _, p := range v.Problems {
-		if (p.Table == table || table == "") && p.Text != "" && p.Row != "" {
-			return
+		if p.Table == "" || p.Row == "" || p.Text == "" {
+			t.Errorf("%s: a problem does not say where it is: %+v", what, p)
 		}
 	}
-	t.Errorf("%s: verify does not find it in %s: %+v", what, table, v.Problems)
+	return v.Problems
 }
 
 func count(t *testing.T, raw *sql.DB, table string) (n int) {
@@ -365,12 +378,17 @@ func isNumber(column string) bool {
 func isTruth(column string) bool { return column == "shadow" || column == "floor" }
 
 // flipped returns a value that differs from a column's value in one bit.
-func flipped(column, value string) string {
+func flipped(t *testing.T, column, value string) string {
+	t.Helper()
 	switch {
 	case isTruth(column):
 		return "NOT " + column
 	case isNumber(column):
-		return column + " + 1000000007"
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strconv.FormatInt(n^1<<30, 10) // a high bit, so that no other row has the number
 	case value == "":
 		return "'x'"
 	}
@@ -382,12 +400,25 @@ func flipped(column, value string) string {
 	return quote(string(text))
 }
 
-// retype changes the types of all values of a row, one after the other.
-func (b *AuditBackend) retype(t *testing.T, raw *sql.DB, table *audit.Table, where string) {
+// retype changes the types of all values of a row, one after the other. Verify must name the row.
+func (b *AuditBackend) retype(t *testing.T, raw *sql.DB, table *audit.Table, row []string) {
 	t.Helper()
-	for _, column := range table.Columns {
-		if b.Untyped && column != "seq" { // a primary key that is an integer has its type
-			b.found(t, raw, fmt.Sprintf("another type of %s.%s where %s", table.Name, column, where), "", "UPDATE "+table.Name+" SET "+column+" = "+retyped(column)+" WHERE "+where)
+	if !b.Untyped {
+		return
+	}
+	where := rowIs(table, row)
+	for c, column := range table.Columns {
+		name := row[max(slices.Index(table.Columns, "id"), 0)] // a list of hooks and an entry have no id
+		switch column {
+		case "seq":
+			continue // a primary key that is an integer has its type
+		case "id", "list":
+			name = fmt.Sprintf("blob X'%X'", row[c])
+		}
+		what := fmt.Sprintf("another type of %s.%s where %s", table.Name, column, where)
+		all := b.problems(t, raw, what, "UPDATE "+table.Name+" SET "+column+" = "+retyped(column)+" WHERE "+where)
+		if !slices.ContainsFunc(all, func(p audit.Problem) bool { return p.Table == table.Name && p.Row == name }) {
+			t.Errorf("%s: verify does not name the row %q of %s: %+v", what, name, table.Name, all)
 		}
 	}
 }

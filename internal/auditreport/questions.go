@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/label"
 	"github.com/belay-run/belay/internal/recorded"
+	"github.com/belay-run/belay/internal/redact"
 )
 
 // tally counts by key, in the order of first appearance.
@@ -63,7 +65,7 @@ func denials(ctx context.Context, in *input) (*Report, error) {
 	}
 	err := in.calls(ctx, func(c *recorded.Call) {
 		if by, why, ok := c.Denied(); ok {
-			add(key{by, belay.ToolPre.Name(), c.Tool, why}, c.Session, c.Time)
+			add(key{by, belay.ToolPre.Name(), c.Tool, redact.Text(why)}, c.Session, c.Time) // two reasons that differ in a secret are one
 		}
 	})
 	if err != nil {
@@ -253,7 +255,7 @@ func touched(ctx context.Context, in *input) (*Report, error) {
 		if kind == "" {
 			return
 		}
-		t := all.of(key{kind, what, c.Tool})
+		t := all.of(key{kind, redact.Text(what), c.Tool}) // two commands that differ in a secret are one
 		if t.in == nil {
 			t.in = map[string]bool{}
 		}
@@ -282,14 +284,28 @@ func subject(input json.RawMessage) (kind, what string) {
 				continue
 			}
 			if known.kind == "host" {
-				at, err := url.Parse(f.Value)
-				if err != nil || at.Host == "" {
-					return "host", f.Value
-				}
-				return "host", at.Host
+				return known.kind, hostOf(f.Value)
 			}
 			return known.kind, f.Value
 		}
 	}
 	return "", ""
+}
+
+// hostOf returns the host of a URL, which may lack its scheme or be invalid. It leaves out what is
+// before the last @, because that may be a password.
+func hostOf(text string) string {
+	full := text
+	if !strings.Contains(text, "://") {
+		full = "//" + strings.TrimPrefix(text, "//")
+	}
+	if at, err := url.Parse(full); err == nil && at.Host != "" {
+		return at.Host
+	}
+	host := full[strings.Index(full, "//")+2:]
+	host = host[strings.LastIndexByte(host, '@')+1:]
+	if end := strings.IndexAny(host, "/?#"); end > 0 {
+		host = host[:end]
+	}
+	return host
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
+	"github.com/belay-run/belay/internal/redact"
 )
 
 // Source is where the records come from: a store, or a server.
@@ -61,7 +62,7 @@ func Questions() []Question {
 		{"grants", "Which approvals cover more than one call", "Lists the grants that are in force, with who asked and who approved.", grantsInForce},
 		{"cost", "What was spent, by agent or by the values of a label", "Adds up tokens and costs by agent, or with --by by day, model or label:NAME.", costs},
 		{"tools", "Which tools were used, and how often they failed", "Counts the calls of each tool, and how many failed or were denied.", toolsUsed},
-		{"touched", "Which files, hosts and commands calls named", "Lists the files, hosts and commands in the inputs of the calls that ran. What a command itself did is not recorded.", touched},
+		{"touched", "Which files, hosts and commands calls named", "Lists the files, hosts and commands in the inputs of the calls that ran: the texts of the keys command, url, path and file_path. Calls of tools that use other keys are not listed. What a command itself did is not recorded.", touched},
 	}
 }
 
@@ -105,7 +106,15 @@ type Report struct {
 	Omitted int    // how many more rows there are: a server returns not all
 }
 
-func (r *Report) add(cells ...any) { r.Rows = append(r.Rows, cells) }
+// add adds a row. Reasons, commands and patterns may quote secrets, and people keep reports.
+func (r *Report) add(cells ...any) {
+	for i, cell := range cells {
+		if text, ok := cell.(string); ok {
+			cells[i] = redact.Text(text)
+		}
+	}
+	r.Rows = append(r.Rows, cells)
+}
 
 // Plain returns a cell as a text for programs: durations in seconds, times in UTC.
 func Plain(cell any) string {

@@ -127,6 +127,42 @@ func TestDenialsReadTheJournalOnce(t *testing.T) {
 	}
 }
 
+// Reports show no passwords: neither of a URL that is not complete or invalid, nor in a command, in
+// a reason, or in the pattern of a grant. What differs only in a secret is one row.
+//
+// SPEC O-03
+func TestReportsHaveNoSecrets(t *testing.T) {
+	t.Parallel()
+	deny := belay.ToolPre.On("deny", func(_ context.Context, c belay.ToolCall) (belay.ToolVerdict, error) {
+		if strings.Contains(string(c.Input()), "denied") {
+			return belay.Deny("not " + string(c.Input())), nil
+		}
+		return belay.Pass, nil
+	}, nil)
+	var calls []scripted.Call
+	for _, url := range []string{
+		"ann:hunter2@one.example/x", "https://ann:hunter2#@two.example/x", "https://ann:hunter2 %@three.example?x", "ann:hunter2 2@four.example",
+		"//ann:hunter2@five.example:80/x", "https://ann:hunter2@", "six.example/x?token=hunter2", "/x?token=hunter2", "file:///seven", "https://ann:hunter2/2 2@eight.example//x",
+	} {
+		calls = append(calls, scripted.Call{Tool: "shell", Input: fmt.Sprintf(`{"url":%q}`, url)})
+	}
+	calls = append(calls,
+		scripted.Call{Tool: "shell", Input: `{"command":"TOKEN=hunter2 make"}`}, scripted.Call{Tool: "shell", Input: `{"command":"TOKEN=hunter22 make"}`},
+		scripted.Call{Tool: "shell", Input: `{"command":"denied --password hunter2"}`}, scripted.Call{Tool: "shell", Input: `{"command":"denied --password hunter22"}`},
+	)
+	from := record(t, []hook.Subscription{deny}, calls...)
+	want := []string{
+		"command TOKEN=[REDACTED] make 2",
+		"host one.example 1", "host two.example 1", "host three.example 1", "host four.example 1", "host five.example:80 1", "host  1", "host six.example 1", "host /x?token=[REDACTED] 1", "host /seven 1", "host eight.example 1",
+	}
+	if diff := cmp.Diff(want, ask(t, from, "touched", "kind", "what", "calls")); diff != "" {
+		t.Errorf("touched (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{`not {"command":"denied --password [REDACTED]"} 2`}, ask(t, from, "denials", "reason", "count")); diff != "" {
+		t.Errorf("the denials (-want +got):\n%s", diff)
+	}
+}
+
 // A blocked message has the reason of the hook that blocked it.
 //
 // SPEC O-03

@@ -164,3 +164,21 @@ func TestName(t *testing.T) {
 		}
 	}
 }
+
+func TestValue(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, value, want string }{
+		{"password", "hunter2", redact.Mark},
+		{"db.password", "two words", redact.Mark},
+		{"api_key", "$KEY", redact.Mark}, // nothing expands it
+		{"password", "", ""},
+		{"token", "true", "true"},
+		{"max_tokens", "4096", "4096"},
+		{"reason", "TOKEN=hunter2 make", "TOKEN=" + redact.Mark + " make"},
+		{"reason", "it deletes", "it deletes"},
+	} {
+		if got := redact.Value(test.name, test.value); got != test.want {
+			t.Errorf("%s=%q becomes %q, want %q", test.name, test.value, got, test.want)
+		}
+	}
+}

@@ -43,6 +43,15 @@ func namedValues(text string) string {
 	return b.String()
 }
 
+// Value returns the value of a field without its secrets. If the field is called like a secret, the
+// whole value is one.
+func Value(name, text string) string {
+	if text == "" || !Name(name) || keeps(name, text, false, false) {
+		return Text(text)
+	}
+	return Mark
+}
+
 // value returns the start and end of the value at an index. The value is the text between
 // quotes, which may be escaped, or a word as a shell reads it.
 func value(text string, at int) (from, to int) {

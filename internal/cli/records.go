@@ -339,7 +339,7 @@ func (o *runsOptions) list(ctx context.Context, journal hook.ListJournal) ([]hoo
 	filter := o.filter
 	filter.Newest = true
 	filter.Limit = 0 // the loop below counts only records that are shown
-	if o.all {
+	if o.all && o.run == "" {
 		filter.Limit = o.filter.Limit
 	}
 	var runs []hook.Run

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +21,7 @@ type runsOptions struct {
 	filter   hook.Filter
 	states   []string
 	since    string
+	run      string // the id of one record
 	follow   bool
 	all      bool
 	timeline bool
@@ -35,11 +38,15 @@ Lists the latest records, the oldest first. With --follow it then prints new rec
 
 States: started, completed, skipped, failed, timed_out, backgrounded, interrupted.
 A run is interrupted if the process ended before the end of the run was stored: the hook may have run in part or in full.
-NAME #2 is the second attempt of a hook, after the turn was resumed.`,
+NAME #2 is the second attempt of a hook, after the turn was resumed.
+
+RUN is the id of a record. The console has the same one, and a trace has it in the attribute belay.run. With --run it prints
+this record, and where it is in the trace and in the console.`,
 		Example: `  belay runs
   belay runs --session 20261115-k3f9x --timeline
   belay runs --state failed --state timed_out --since 24h
   belay runs --phase tool.pre --follow
+  belay runs --run 3bvxjumsxy-1
   belay runs --json | jq -r .subscription | sort | uniq -c`,
 		Args: arguments(0, 0, "runs takes flags only"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -55,6 +62,7 @@ NAME #2 is the second attempt of a hook, after the turn was resumed.`,
 	flags.StringVar(&o.filter.Phase, "phase", "", "only records of this phase")
 	flags.StringVar(&o.filter.Subscription, "subscription", "", "only records of this hook, by its subscription id")
 	flags.StringArrayVar(&o.states, "state", nil, "only records in this state; may be repeated")
+	flags.StringVar(&o.run, "run", "", "only the record with this id, and where it is in the trace and in the console")
 	flags.StringVar(&o.since, "since", "", "only hooks that started since then: 15m, 24h or 7d ago, or a time such as 2026-11-15T09:00:00Z")
 	flags.IntVarP(&o.filter.Limit, "limit", "n", 50, "list the last N records; 0 for all")
 	flags.BoolVarP(&o.follow, "follow", "f", false, "also print new records, until you interrupt the command")
@@ -63,6 +71,8 @@ NAME #2 is the second attempt of a hook, after the turn was resumed.`,
 	jsonFlag(cmd, &o.json, "print one record per line as JSON")
 	exclusive(cmd, "timeline", "follow")
 	exclusive(cmd, "timeline", "json")
+	exclusive(cmd, "run", "follow")
+	exclusive(cmd, "run", "timeline")
 	complete(cmd, "state", stateNames())
 	_ = cmd.RegisterFlagCompletionFunc("phase", completePhases)
 	_ = cmd.RegisterFlagCompletionFunc("session", func(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
@@ -96,6 +106,9 @@ func (a *app) runs(ctx context.Context, r records, o *runsOptions) error {
 	if o.timeline {
 		return timeline.Write(a.out, runs)
 	}
+	if o.run != "" && len(runs) == 0 {
+		return fmt.Errorf("no record with the id %q matches: `belay runs --all` lists the ids", o.run)
+	}
 	if len(runs) == 0 && !o.follow && !o.json {
 		a.remarkf("no records match")
 		return nil
@@ -105,13 +118,37 @@ func (a *app) runs(ctx context.Context, r records, o *runsOptions) error {
 		v.add(r)
 	}
 	if err := v.flush(); err != nil || !o.follow {
+		if err == nil && o.run != "" && !o.json {
+			return a.tellPlaces(&runs[0])
+		}
 		return err
 	}
 	return v.follow(ctx, coming, o.shown)
 }
 
+// tellPlaces says where else a record is.
+func (a *app) tellPlaces(r *hook.Run) error {
+	settings, err := a.settings()
+	if err != nil || r.Scope.Session == "" {
+		return err
+	}
+	var t table
+	t.add(a.onOut.dim("session"), oneLine("belay show "+r.Scope.Session+a.serverFlag()))
+	if trace := traceOf(settings, r.Scope.Session, r.Scope.Turn); trace != "" {
+		t.add(a.onOut.dim("trace"), trace)
+	}
+	if console := cmp.Or(settings.Server, settings.Serve.URL); console != "" {
+		t.add(a.onOut.dim("console"), strings.TrimSuffix(console, "/")+"/sessions/"+url.PathEscape(r.Scope.Session)+"/runs/"+url.PathEscape(r.ID))
+	}
+	_, _ = fmt.Fprintln(a.out) // write reports the error
+	return t.write(a.out, nil)
+}
+
 // complete checks the flags --state, --phase and --since, and sets the filter.
 func (o *runsOptions) complete(now time.Time) error {
+	if o.run != "" {
+		o.filter.Limit = 1
+	}
 	for _, word := range o.states {
 		var state hook.State
 		if err := state.UnmarshalText([]byte(word)); err != nil {
@@ -145,6 +182,9 @@ func sinceFlag(word string, now time.Time) (time.Time, error) {
 
 // shown reports whether a record should be listed.
 func (o *runsOptions) shown(r *hook.Run) bool {
+	if o.run != "" {
+		return r.ID == o.run
+	}
 	return o.all || r.Visibility == hook.VisibleInAudit || r.Visibility == hook.VisibleToUser
 }
 
@@ -153,7 +193,7 @@ type runsView struct {
 	a      *app
 	json   bool
 	rows   []hook.Run
-	widths [4]int
+	widths [6]int
 	seen   map[string]hook.State
 	headed bool
 }
@@ -183,7 +223,7 @@ func (v *runsView) flush() error {
 	for i := range rows {
 		cells[i] = runCells(&rows[i], now)
 	}
-	head := []string{"TIME", "STATE", "PHASE", "SUBSCRIPTION", "TOOK", "WHERE"}
+	head := []string{"TIME", "STATE", "PHASE", "SUBSCRIPTION", "TOOK", "RUN", "WHERE"}
 	if !v.headed {
 		cells = append([][]string{head}, cells...)
 	}
@@ -193,7 +233,7 @@ func (v *runsView) flush() error {
 		}
 	}
 	for _, c := range cells {
-		line := fmt.Sprintf("%-*s  %-*s  %-*s  %-*s  %8s  %s", v.widths[0], c[0], v.widths[1], c[1], v.widths[2], c[2], v.widths[3], c[3], c[4], c[5])
+		line := fmt.Sprintf("%-*s  %-*s  %-*s  %-*s  %8s  %-*s  %s", v.widths[0], c[0], v.widths[1], c[1], v.widths[2], c[2], v.widths[3], c[3], c[4], v.widths[5], c[5], c[6])
 		if !v.headed {
 			v.headed = true
 			line = v.a.onOut.dim(line)
@@ -256,7 +296,7 @@ func runCells(r *hook.Run, now time.Time) []string {
 	if r.Shadow {
 		words = append(words, "(shadow)")
 	}
-	return []string{clock(r.Started, now), r.State.String(), r.Phase, name, lasted, strings.Join(words, " ")}
+	return []string{clock(r.Started, now), r.State.String(), r.Phase, name, lasted, r.ID, strings.Join(words, " ")}
 }
 
 // follow prints new records for which shown reports true, except those that are already

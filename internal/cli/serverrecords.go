@@ -227,33 +227,41 @@ func (r *serverRecords) Revoke(ctx context.Context, session, grant string) error
 	return r.c.RevokeGrant(ctx, session, grant)
 }
 
+// perPage returns how many records to ask a server for.
+func (o *runsOptions) perPage() int {
+	if o.filter.Limit > 0 && o.run == "" {
+		return min(o.filter.Limit, runsPage)
+	}
+	return runsPage
+}
+
 // Runs reads the list page by page. The pages are separated by the start times of the records.
 func (r *serverRecords) Runs(ctx context.Context, o *runsOptions) ([]hook.Run, <-chan followed, error) {
 	f := &o.filter
-	in := api.ListRuns{Session: f.Session, Turn: f.Turn, Phase: f.Phase, Subscription: f.Subscription, State: o.states, Since: f.Since, All: o.all}
+	in := api.ListRuns{Session: f.Session, Turn: f.Turn, Phase: f.Phase, Subscription: f.Subscription, State: o.states, Since: f.Since, All: o.all || o.run != ""}
 	var runs []hook.Run
 	type key struct{ session, run string }
 	seen := make(map[key]bool)
 	for f.Limit == 0 || len(runs) < f.Limit {
-		if in.Limit = runsPage; f.Limit > 0 {
-			in.Limit = min(f.Limit, runsPage)
-		}
+		in.Limit = o.perPage()
 		page, err := r.c.ListRuns(ctx, in)
 		if err != nil {
 			return nil, nil, err
 		}
-		before := len(runs)
+		before := len(seen)
 		for i := range page.Runs {
 			one := &page.Runs[i]
 			if k := (key{one.Scope.Session, one.ID}); !seen[k] {
 				seen[k] = true
-				runs = append(runs, *one)
+				if o.shown(one) {
+					runs = append(runs, *one)
+				}
 			}
 		}
-		if len(page.Runs) < in.Limit || len(runs) == before {
+		if len(page.Runs) < in.Limit || len(seen) == before {
 			break
 		}
-		in.Until = runs[len(runs)-1].Started.Add(1) // other records may have started at the same time
+		in.Until = page.Runs[len(page.Runs)-1].Started.Add(1) // other records may have started at the same time
 	}
 	if f.Limit > 0 {
 		runs = runs[:min(len(runs), f.Limit)]

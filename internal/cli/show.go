@@ -11,6 +11,7 @@ import (
 	"github.com/belay-run/belay/internal/inspect"
 	"github.com/belay-run/belay/internal/visible"
 	"github.com/belay-run/belay/serve/api"
+	"github.com/belay-run/belay/telemetry/otlp"
 	"github.com/spf13/cobra"
 )
 
@@ -21,7 +22,8 @@ func (a *app) showCommand() *cobra.Command {
 		Short: "Read the transcript of a session",
 		Long: `Prints the messages of a session: what the user typed and how a hook rewrote it, injected messages, reminders from hooks,
 summaries of compactions, calls with their inputs, and results. Long parts are shortened unless you add --full. Without
-SESSION, prints the session that changed last.`,
+SESSION, prints the session that changed last. With --full, or if traces are sent or telemetry.trace_url is set, each turn has
+the id or the address of its trace.`,
 		Example: `  belay show
   belay show 20261115-k3f9x --full
   belay show --json | jq -r 'select(.kind == "reminder")'`,
@@ -47,7 +49,14 @@ func (a *app) showSession(ctx context.Context, r records, word string, full, asJ
 	if err != nil {
 		return err
 	}
+	settings, err := a.settings()
+	if err != nil {
+		return err
+	}
 	t := &transcript{a: a, w: a.out, s: a.onOut, full: full, session: s.ID, held: s.Held}
+	if full || settings.Telemetry.TraceURL != "" || otlp.IsSet(a.environ) {
+		t.trace = func(turn string) string { return traceOf(settings, s.ID, turn) }
+	}
 	if !asJSON {
 		t.head(&s)
 	}
@@ -96,7 +105,8 @@ type transcript struct {
 	err  error
 
 	session string
-	held    bool // a process has the session open
+	held    bool                     // a process has the session open
+	trace   func(turn string) string // what leads to the trace of a turn; nil: it is not shown
 }
 
 func (t *transcript) linef(format string, args ...any) {
@@ -177,7 +187,13 @@ func (t *transcript) standing(c *belay.CallRecord) string {
 func (t *transcript) message(m *belay.Message) {
 	if m.Turn != t.turn {
 		t.turn = m.Turn
-		t.linef("\n%s", t.s.dim(fmt.Sprintf("── turn %s · %s", m.Turn, m.Time.Local().Format("2006-01-02 15:04:05"))))
+		line := fmt.Sprintf("── turn %s · %s", m.Turn, m.Time.Local().Format("2006-01-02 15:04:05"))
+		if t.trace != nil {
+			if trace := t.trace(m.Turn); trace != "" {
+				line += " · trace " + trace
+			}
+		}
+		t.linef("\n%s", t.s.dim(line))
 	}
 	t.linef("%s %s", t.s.dim(fmt.Sprintf("%4d", m.Seq)), t.kind(m))
 	if m.PreModifiedText != nil {

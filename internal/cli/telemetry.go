@@ -5,10 +5,14 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/inspect"
+	"github.com/belay-run/belay/internal/tracecontext"
 	"github.com/belay-run/belay/telemetry"
 	"github.com/belay-run/belay/telemetry/otlp"
 )
@@ -96,6 +100,20 @@ func (o *observed) serving(store belay.TurnStore) (page http.Handler, lag func(t
 	}
 	lag, err = o.extension.StreamLag()
 	return o.providers, lag, err
+}
+
+// traceOf returns the address of the trace of a turn in the trace viewer, or the trace's id if the
+// settings name no viewer. It returns "" for turns of subagents: these belong to the trace of the turn
+// that called them.
+func traceOf(settings *config.Loaded, session, turn string) string {
+	if turn == "" || inspect.IsChild(session) {
+		return ""
+	}
+	id := tracecontext.Trace(session, turn)
+	if settings.Telemetry.TraceURL != "" {
+		return strings.ReplaceAll(settings.Telemetry.TraceURL, "{trace}", id)
+	}
+	return id
 }
 
 // endTelemetry sends what is left, within a bounded time.

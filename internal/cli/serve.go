@@ -184,11 +184,15 @@ func (a *app) tellServing(o *serveOptions, settings *config.Loaded, tokens *serv
 	if o.mcpOnly {
 		path = "/mcp"
 	}
-	a.remarkf("http://%s%s", addr, path)
-	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsLoopback() {
+	tcp, ok := addr.(*net.TCPAddr)
+	local := ok && tcp.IP.IsLoopback()
+	if local { // before the address: whoever waits for it needs the token at once
 		if _, err := tokens.Local(); err != nil {
 			return err
 		}
+	}
+	a.remarkf("http://%s%s", addr, path)
+	if local {
 		a.remarkf("%s", a.onErr.dim("your token is in "+tokens.LocalFile()))
 		if !o.mcpOnly {
 			a.remarkf("%s", a.onErr.dim(consoleHint(o, addr)))

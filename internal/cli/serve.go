@@ -146,11 +146,11 @@ func (a *app) withServer(cmd *cobra.Command, o *serveOptions, settings *config.L
 	if settings.Serve.Workers == 0 {
 		model = scripted.New(nil, nil) // this process runs no turns, so it needs no model
 	}
+	watched := a.observe(true) // before anything else asks for telemetry, which would then have no page
 	store, err := a.openShared(ctx, settings, o.takeover)
 	if err != nil {
 		return err
 	}
-	watched := a.observe(true)
 	page, lag, err := watched.serving(store)
 	if err != nil {
 		return errors.Join(err, store.Close())

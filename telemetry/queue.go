@@ -2,9 +2,11 @@ package telemetry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
@@ -13,7 +15,8 @@ import (
 
 // ObserveQueue adds the metrics of the queue of turns, which the store knows. It asks the
 // store each time that the metrics are read. Call it once for a store, in each process that
-// should report the queue.
+// should report the queue. While the store does not answer, these metrics are missing, and the error
+// handler of OpenTelemetry gets the reason. A closed store has no queue.
 func (t *Telemetry) ObserveQueue(store belay.TurnStore) error {
 	if t.metrics == nil {
 		return nil
@@ -31,8 +34,11 @@ func (t *Telemetry) ObserveQueue(store belay.TurnStore) error {
 	waiting, running, parked := state("waiting"), state("running"), state("parked")
 	_, err = meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		load, err := store.Load(ctx)
-		if err != nil {
-			return fmt.Errorf("telemetry: read the queue: %w", err)
+		if err != nil { // to return it would lose all other metrics, too: readers then export none
+			if !errors.Is(err, belay.ErrClosed) {
+				otel.Handle(fmt.Errorf("telemetry: read the queue: %w", err))
+			}
+			return nil
 		}
 		turns := 0
 		for i := range load.Holders {

@@ -18,15 +18,14 @@ import (
 	"github.com/belay-run/belay/telemetry"
 )
 
-// process is what one process has: a provider, an agent and the spans that it has exported.
+// process is what a process would have: a provider, an agent and the spans that it has exported.
 type process struct {
 	*belay.Agent
 
 	spans *tracetest.InMemoryExporter
 }
 
-// newProcess makes an agent with a subagent on a store. Its spans are exported when they end,
-// so a process that is killed has exported everything that had ended.
+// newProcess makes an agent with a subagent on a store. Its spans are exported when they end.
 func newProcess(t *testing.T, store belay.Store, ids sdktrace.IDGenerator, main, child []scripted.Step) *process {
 	t.Helper()
 	p := &process{spans: tracetest.NewInMemoryExporter()}
@@ -72,8 +71,9 @@ func openStore(t *testing.T, path string) *sqlite.Store {
 	return store
 }
 
-// interrupted runs a turn in three processes: the first parks it, the second is lost while the
-// approved call of the subagent runs, and the second finishes it. It returns the spans of all.
+// interrupted runs a turn with two agents on one store, as two processes would: the first parks it
+// with an approval of its subagent, and the second finishes it. It returns the spans of both. The
+// tests of cmd/belay do it with processes, of which one is killed.
 func interrupted(t *testing.T, ids sdktrace.IDGenerator) (spans tracetest.SpanStubs, turn string) {
 	t.Helper()
 	store := openStore(t, filepath.Join(t.TempDir(), "belay.db"))

@@ -64,35 +64,58 @@ func scribeIn(t *testing.T, dir string) {
 }
 
 // A turn that is parked with an approval of its subagent, continued by a process that is
-// killed, and ended by another one, is one tree. Nothing of its content is sent.
+// killed, and ended by another one, is one tree, with workers and without. Nothing of its content
+// is sent.
 //
 // SPEC O-01, O-04
 func TestInterruptedTurnIsOneTrace(t *testing.T) {
 	t.Parallel()
-	collector := otlptest.New(t, nil)
-	dir := project(t, delegating())
-	scribeIn(t, dir)
-	env := collected(collector.URL)
+	model := []string{"--model", "scripted/main.yaml"}
+	for name, lines := range map[string]struct{ parks, killed, ends []string }{
+		"run and resume": {[]string{"run", "--mode", "standard", "--as", "first", "write " + inPrompt}, []string{"resume", "first"}, []string{"resume", "first"}},
+		"workers":        {[]string{"worker", "--once", "--mode", "standard"}, []string{"worker"}, []string{"worker", "--once"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			collector := otlptest.New(t, nil)
+			dir := project(t, delegating())
+			scribeIn(t, dir)
+			env := collected(collector.URL)
+			if lines.parks[0] == "worker" {
+				if _, errs, code := with(t, nil, dir, "submit", "--as", "first", "write "+inPrompt); code != 0 {
+					t.Fatalf("submit: exit code %d: %s", code, errs)
+				}
+			}
+			if _, errs, _ := with(t, env, dir, append(lines.parks, model...)...); !strings.Contains(errs, "parked") {
+				t.Fatalf("the turn is not parked: %s", errs)
+			}
+			if _, errs, code := with(t, env, dir, "approvals", "approve", "ap-"); code != 0 {
+				t.Fatalf("approve: exit code %d: %s", code, errs)
+			}
+			cmd := command(t, dir, append(lines.killed, model...)...)
+			cmd.Env = append(cmd.Env, env...)
+			second := &child{Cmd: cmd, t: t}
+			second.run()
+			collector.Await(func() bool { // the step with the call is over, and now the model of the subagent hangs
+				return collector.Named("execute_tool write") != nil && collector.Named("step 1") != nil && collector.Metrics["belay.approval.wait"] != nil
+			})
+			second.signal(os.Kill)
+			second.ended()
+			if _, errs, code := with(t, env, dir, append(lines.ends, model...)...); code != 0 {
+				t.Fatalf("the end of the turn: exit code %d: %s", code, errs)
+			}
+			if out, errs, code := with(t, nil, dir, "show", "first"); code != 0 || !strings.Contains(out, "all done") {
+				t.Fatalf("belay show: exit code %d: %s%s", code, out, errs)
+			}
+			isOneTree(t, collector, dir)
+		})
+	}
+}
 
-	if _, errs, code := with(t, env, dir, "run", "--mode", "standard", "--as", "first", "--model", "scripted/main.yaml", "write "+inPrompt); code == 0 || !strings.Contains(errs, "parked") {
-		t.Fatalf("the turn is not parked: exit code %d: %s", code, errs)
-	}
-	if _, errs, code := with(t, env, dir, "approvals", "approve", "ap-"); code != 0 {
-		t.Fatalf("approve: exit code %d: %s", code, errs)
-	}
-	cmd := command(t, dir, "resume", "--model", "scripted/main.yaml", "first")
-	cmd.Env = append(cmd.Env, env...)
-	second := &child{Cmd: cmd, t: t}
-	second.run()
-	collector.Await(func() bool { // the step with the call is over, and now the model of the subagent hangs
-		return collector.Named("execute_tool write") != nil && collector.Named("step 1") != nil && collector.Metrics["belay.approval.wait"] != nil
-	})
-	second.signal(os.Kill)
-	second.ended()
-	if out, errs, code := with(t, env, dir, "resume", "--model", "scripted/main.yaml", "first"); code != 0 || !strings.Contains(out, "all done") {
-		t.Fatalf("resume: exit code %d: %s%s", code, out, errs)
-	}
-
+// isOneTree asserts that the collector has one tree of the session "first", of three processes and
+// without content.
+func isOneTree(t *testing.T, collector *otlptest.Receiver, dir string) {
+	t.Helper()
 	collector.Lock()
 	turn, trace := "", ""
 	if s := collector.Named("invoke_agent main"); s != nil {

@@ -62,6 +62,10 @@ func TestAudit(t *testing.T) {
 			t.Errorf("the tenant asks %s, and gets %v", path, got.Rows)
 		}
 	}
+	costs := ask("admin", "cost?by=label:tenant")
+	if keys, turns := column(t, &costs, "label:tenant"), column(t, &costs, "turns"); !slices.Equal(keys, []string{"(none)", "a"}) || !slices.Equal(turns, []string{"1", "1"}) {
+		t.Errorf("the costs are %v", costs.Rows)
+	}
 	for _, question := range []string{"slow", "failures", "approvals", "grants", "cost?by=day", "touched"} {
 		if got := ask("admin", question); len(got.Columns) == 0 {
 			t.Errorf("%s has no columns", question)

@@ -63,9 +63,14 @@ func record(t *testing.T, hooks []hook.Subscription, calls ...scripted.Call) sou
 }
 
 // ask returns the rows of a report with these columns.
-func ask(t *testing.T, from source, question string, columns ...string) (rows []string) {
+func ask(t *testing.T, from auditreport.Source, question string, columns ...string) []string {
 	t.Helper()
-	report, err := auditreport.Find(question).Ask(t.Context(), from, auditreport.Filter{})
+	return askFor(t, from, auditreport.Filter{}, question, columns...)
+}
+
+func askFor(t *testing.T, from auditreport.Source, filter auditreport.Filter, question string, columns ...string) (rows []string) {
+	t.Helper()
+	report, err := auditreport.Find(question).Ask(t.Context(), from, filter)
 	if err != nil {
 		t.Fatal(err)
 	}

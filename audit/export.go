@@ -89,7 +89,7 @@ var (
 // VerifyExport checks the signature of an export, and compares its rows with its chain. The
 // export has neither the texts of approvals nor grants, so these are not compared.
 func VerifyExport(ctx context.Context, from io.Reader, key ed25519.PublicKey, anchors []Anchor) (*Verification, error) {
-	e := &export{rowsOf: make(map[string][][]string)}
+	e := &export{tables: make(map[string]*Table), rowsOf: make(map[string][][]string)}
 	if err := e.read(from, key); err != nil {
 		return nil, err
 	}
@@ -99,6 +99,7 @@ func VerifyExport(ctx context.Context, from io.Reader, key ed25519.PublicKey, an
 // export is an export in memory.
 type export struct {
 	chain  []Entry
+	tables map[string]*Table // with the columns that the file names
 	rowsOf map[string][][]string
 }
 
@@ -144,30 +145,28 @@ func (e *export) read(from io.Reader, key ed25519.PublicKey) error {
 func (e *export) add(line *ExportLine, number int) error {
 	switch {
 	case line.Type == "audit" && number == 1:
+		for _, t := range exported {
+			own := *t
+			if own.Columns = line.Columns[t.Name]; len(own.Columns) == 0 {
+				return fmt.Errorf("%w: line %d does not name the columns of %s", ErrExport, number, t.Name)
+			}
+			e.tables[t.Name] = &own
+		}
 		return nil
 	case line.Type == "entry" && line.Entry != nil:
 		e.chain = append(e.chain, *line.Entry)
 		return nil
 	case line.Type == "row":
-		for _, t := range exported {
-			if t.Name == line.Table && len(line.Values) == len(t.Columns) {
-				e.rowsOf[t.Name] = append(e.rowsOf[t.Name], line.Values)
-				return nil
-			}
+		if t := e.tables[line.Table]; t != nil && len(line.Values) == len(t.Columns) {
+			e.rowsOf[t.Name] = append(e.rowsOf[t.Name], line.Values)
+			return nil
 		}
 	}
 	return fmt.Errorf("%w: line %d has an unknown type, table or number of columns", ErrExport, number)
 }
 
-// Has reports whether exports have the table.
-func (e *export) Has(t *Table) bool {
-	for _, one := range exported {
-		if one.Name == t.Name {
-			return true
-		}
-	}
-	return false
-}
+// Table returns a table with the columns of the file.
+func (e *export) Table(t *Table) *Table { return e.tables[t.Name] }
 
 // Entries yields the chain.
 func (e *export) Entries(_ context.Context, each func(e *Entry, wrong string) error) error {

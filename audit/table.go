@@ -33,7 +33,7 @@ var (
 	Grants = Table{"sessions", "id", nil, "g", "", ""}
 )
 
-// value returns a column of a row.
+// value returns a column of a row, or "" if the table does not have the column.
 func (t *Table) value(row []string, column string) string {
 	for i, name := range t.Columns {
 		if name == column {
@@ -62,7 +62,7 @@ func Found(key string) string { return "<" + key }
 // key returns what the lines of an entry call a row.
 func (t *Table) key(row []string) string {
 	if t.prefix == "r" {
-		return t.prefix + row[0]
+		return t.prefix + t.value(row, "seq")
 	}
-	return t.prefix + Key(row[0])
+	return t.prefix + Key(t.value(row, "id"))
 }

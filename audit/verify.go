@@ -28,10 +28,12 @@ type Source interface {
 	// Entries calls each for the entries of the chain, by their numbers. wrong names the columns
 	// whose values are no numbers. It is usually empty.
 	Entries(ctx context.Context, each func(e *Entry, wrong string) error) error
-	// Rows calls each for the rows of a table, sorted by the table's Order. Has reports
-	// whether the source has the table: an export has no texts and no grants.
+	// Table returns a table with the columns that the source has, in the order in which they
+	// are hashed: an export can be of an older version. It returns nil if the source does not
+	// have the table: an export has no texts and no grants.
+	Table(t *Table) *Table
+	// Rows calls each for the rows of a table that Table has returned, sorted by its Order.
 	Rows(ctx context.Context, t *Table, each func(values []string) error) error
-	Has(t *Table) bool
 	// Grants calls each for the sessions that have grants, with the hash of the grants.
 	Grants(ctx context.Context, each func(session, hash string) error) error
 }
@@ -89,7 +91,7 @@ func Verify(ctx context.Context, from Source, opts *VerifyOptions) (*Verificatio
 	v.ends(opts)
 	counts := map[string]*int64{Runs.Name: &v.Runs, Approvals.Name: &v.Approvals, Words.Name: new(int64)}
 	for _, t := range []*Table{&Runs, &Approvals, &Words} {
-		if !from.Has(t) {
+		if t = from.Table(t); t == nil {
 			continue
 		}
 		err := from.Rows(ctx, t, func(row []string) error {
@@ -105,7 +107,7 @@ func Verify(ctx context.Context, from Source, opts *VerifyOptions) (*Verificatio
 		}
 		v.missing(t)
 	}
-	if from.Has(&Grants) {
+	if from.Table(&Grants) != nil {
 		err := from.Grants(ctx, func(session, hash string) error {
 			v.Grants++
 			v.row(&Grants, "g"+Key(session), session, session, hash)
@@ -351,7 +353,8 @@ func (v *verifier) missing(t *Table) {
 
 // hookLists checks the lists of hooks. The name of a list is a hash of its content.
 func (v *verifier) hookLists(ctx context.Context, from Source) error {
-	if !from.Has(&Hooks) {
+	hooks := from.Table(&Hooks)
+	if hooks == nil {
 		return nil
 	}
 	name, hash, last, counts := "", sha256.New(), 0, true
@@ -361,16 +364,17 @@ func (v *verifier) hookLists(ctx context.Context, from Source) error {
 		}
 		delete(v.lists, name)
 	}
-	err := from.Rows(ctx, &Hooks, func(row []string) error {
-		if row[0] != name {
+	err := from.Rows(ctx, hooks, func(row []string) error {
+		of := func(column string) string { return hooks.value(row, column) }
+		if list := of("list"); list != name {
 			end()
-			name, last, counts = row[0], 0, true
+			name, last, counts = list, 0, true
 			hash.Reset()
 		}
 		last++
-		line, err := strconv.ParseInt(row[6], 10, 64)
-		counts = counts && err == nil && row[1] == strconv.Itoa(last)
-		_, _ = hash.Write(AppendHook(nil, row[2], row[3], row[4], row[5], line)) // a hash never fails
+		line, err := strconv.ParseInt(of("origin_line"), 10, 64)
+		counts = counts && err == nil && of("idx") == strconv.Itoa(last)
+		_, _ = hash.Write(AppendHook(nil, of("subscription"), of("version"), of("origin_name"), of("origin_file"), line)) // a hash never fails
 		return nil
 	})
 	end()

@@ -41,7 +41,12 @@ func (changedRows) Entries(_ context.Context, each func(e *audit.Entry, wrong st
 	return errors.Join(each(first, ""), each(&audit.Entry{Seq: 3, Idx: 3}, ""))
 }
 
-func (changedRows) Has(t *audit.Table) bool { return t.Name == audit.Runs.Name }
+func (changedRows) Table(t *audit.Table) *audit.Table {
+	if t.Name == audit.Runs.Name {
+		return t
+	}
+	return nil
+}
 
 func (changedRows) Rows(_ context.Context, t *audit.Table, each func([]string) error) error {
 	row := make([]string, len(t.Columns))

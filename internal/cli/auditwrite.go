@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -75,14 +76,15 @@ func (a *app) writeLines(r *auditreport.Report) error {
 			case time.Time:
 				cell = auditreport.Plain(v)
 			}
+			name, errName := json.Marshal(r.Columns[i].Name) // with --by, it has the name of a label
 			value, err := json.Marshal(cell)
-			if err != nil {
+			if err := errors.Join(errName, err); err != nil {
 				return fmt.Errorf("print: %w", err)
 			}
 			if i > 0 {
 				line.WriteByte(',')
 			}
-			fmt.Fprintf(&line, "%q:%s", r.Columns[i].Name, value)
+			fmt.Fprintf(&line, "%s:%s", name, value)
 		}
 		line.WriteString("}\n")
 		if _, err := a.out.Write(line.Bytes()); err != nil {

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/log"
 	"go.opentelemetry.io/otel/metric"
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
 	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -18,6 +19,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 	"go.opentelemetry.io/otel/trace"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/belay-run/belay/telemetry"
 )
@@ -41,9 +43,11 @@ type Options struct {
 
 // Providers are the providers that the environment asks for.
 type Providers struct {
-	// Tracer, Meter and Logger are nil if the environment does not ask for them.
+	// Tracer and Meter do nothing if the environment does not ask for them: nil would mean the
+	// global ones of OpenTelemetry.
 	Tracer trace.TracerProvider
 	Meter  metric.MeterProvider
+	// Logger is nil if the environment does not ask for it.
 	Logger log.LoggerProvider
 
 	stops  []func(context.Context) error
@@ -64,7 +68,7 @@ func Open(opts *Options) (*Providers, error) {
 	if o.Errors != nil {
 		otel.SetErrorHandler(otel.ErrorHandlerFunc(o.Errors))
 	}
-	p := &Providers{}
+	p := &Providers{Tracer: tracenoop.NewTracerProvider(), Meter: metricnoop.NewMeterProvider()}
 	if s, err := env.sender(traces); err != nil {
 		return nil, err
 	} else if s != nil {

@@ -16,6 +16,9 @@ import (
 	"testing"
 	"time"
 
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
+
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/hook"
 	"github.com/belay-run/belay/internal/otlptest"
@@ -138,19 +141,40 @@ func TestBusyCollectorIsAskedAgain(t *testing.T) {
 	}
 }
 
+// Without variables, the providers do nothing: a turn then has no spans to make, as without the
+// package. The global providers of OpenTelemetry are not used in their place.
+//
 // SPEC O-01
 func TestNothingIsMadeWithoutVariables(t *testing.T) {
 	t.Parallel()
+	none := func(p *otlp.Providers) (spans, metrics bool) {
+		_, spans = p.Tracer.(tracenoop.TracerProvider)
+		_, metrics = p.Meter.(metricnoop.MeterProvider)
+		return spans, metrics
+	}
 	for _, env := range [][]string{{}, {"HOME=/x", "OTEL_SERVICE_NAME=x"}, {"OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318", "OTEL_SDK_DISABLED=true"}, {"OTEL_TRACES_EXPORTER=none"}, {"OTEL_METRICS_EXPORTER=prometheus"}} {
 		p, err := otlp.Open(&otlp.Options{Environ: env})
-		if err != nil || p.Tracer != nil || p.Meter != nil || p.Logger != nil || otlp.IsSet(env) {
-			t.Errorf("%q makes %+v, %v", env, p, err)
+		if err != nil || p.Logger != nil || otlp.IsSet(env) {
+			t.Fatalf("%q makes %+v, %v", env, p, err)
 		}
+		if spans, metrics := none(p); !spans || !metrics {
+			t.Errorf("%q makes %T and %T", env, p.Tracer, p.Meter)
+		}
+	}
+	scraped, err := otlp.Open(&otlp.Options{Environ: []string{}, Scraped: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if spans, metrics := none(scraped); !spans || metrics {
+		t.Errorf("a page of metrics alone makes %T and %T", scraped.Tracer, scraped.Meter)
 	}
 	env := []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318"}
 	p, err := otlp.Open(&otlp.Options{Environ: env})
-	if err != nil || p.Tracer == nil || p.Meter == nil || p.Logger != nil || !otlp.IsSet(env) {
-		t.Errorf("an endpoint makes %+v, %v: it should make no logger", p, err)
+	if err != nil || p.Logger != nil || !otlp.IsSet(env) {
+		t.Fatalf("an endpoint makes %+v, %v: it should make no logger", p, err)
+	}
+	if spans, metrics := none(p); spans || metrics {
+		t.Errorf("an endpoint makes %T and %T", p.Tracer, p.Meter)
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 
 // begin begins the span of a turn or of a job.
 func (t *Telemetry) begin(ctx context.Context, s *belay.Span) *place {
-	p := &place{Context: ctx, here: time.Now(), wants: true, session: s.Scope.Session, turn: s.Scope.Turn}
+	p := &place{Context: ctx, wants: true, session: s.Scope.Session, turn: s.Scope.Turn}
 	p.id = tracecontext.IDOf(p.session, p.turn)
 	if s.Kind == belay.SpanJob {
 		t.beginJob(p, s)

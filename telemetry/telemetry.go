@@ -98,7 +98,10 @@ func (t *Telemetry) Follow(ctx context.Context, root *belay.Span) (context.Conte
 		return ctx, t
 	}
 	p := t.begin(ctx, root)
-	if t.metrics == nil && !p.recording() {
+	switch {
+	case p.recording():
+		p.here = time.Now()
+	case t.metrics == nil:
 		return p.ctx, nil
 	}
 	return p.ctx, t

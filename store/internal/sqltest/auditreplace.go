@@ -43,7 +43,7 @@ func (b *AuditBackend) Replaces(t *testing.T) {
 		var set []string
 		for c, column := range r.table.Columns {
 			if !slices.Contains(strings.Fields(r.keep), column) {
-				set = append(set, column+" = "+flipped(column, before[i][c]))
+				set = append(set, column+" = "+flipped(t, column, before[i][c]))
 			}
 		}
 		change := "UPDATE " + r.table.Name + " SET " + strings.Join(set, ", ") + " WHERE id = " + quote(r.id) //nolint:gosec // the names come from package audit

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -197,6 +198,17 @@ func (r *run) main() {
 // await waits until every run has finished or was abandoned.
 func (d *dispatch) await(c *crew) {
 	left := len(c.runs)
+	// Let the handlers run first. If they return at once, as most do, nobody has to wake this
+	// goroutine up.
+	runtime.Gosched()
+	for len(c.done) > 0 {
+		if <-c.done {
+			left--
+		}
+	}
+	if left == 0 {
+		return
+	}
 	cancelled := d.ctx.Done()
 	now := d.mark // overlap has just read the clock
 	for left > 0 {

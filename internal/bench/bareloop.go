@@ -49,7 +49,10 @@ func bareTurns(model belay.Model) (func(n int), error) {
 	tools := []belay.ToolDeclaration{declaration}
 	return func(n int) {
 		var history []*belay.Message
-		for range n {
+		for i := range n {
+			if i%sessionTurns == 0 {
+				history = nil
+			}
 			history = append(history, &belay.Message{Role: belay.RoleUser, Parts: []belay.Part{belay.Text("say hello")}})
 			for calls := 1; calls > 0; {
 				calls = 0

@@ -55,18 +55,27 @@ func benchAgent() (*belay.Agent, *memstore.Store, error) {
 	return agent, store, err
 }
 
-// turns returns a function that runs turns in a new session. The function removes the
-// session after its turns, because the bare loop drops its history too.
+// turns returns a function that runs turns.
 func turns() (func(n int), error) {
 	agent, store, err := benchAgent()
-	return func(n int) {
+	return func(n int) { inSessions(agent, store, n) }, err
+}
+
+// sessionTurns is how many turns a session has before the next one begins. The bare loop
+// drops its history as often. Otherwise the histories would have different lengths, and the
+// garbage collector different work.
+const sessionTurns = 500
+
+// inSessions runs n turns.
+func inSessions(agent *belay.Agent, store *memstore.Store, n int) {
+	for ; n > 0; n -= sessionTurns {
 		s := agent.Session("turns")
-		for range n {
+		for range min(n, sessionTurns) {
 			takeTurn(s)
 		}
 		must(s.Close(ctx))
 		must(store.Forget("turns"))
-	}, err
+	}
 }
 
 func takeTurn(s *belay.Session) {
@@ -145,14 +154,7 @@ func turnTenCalls() (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return ratio(func(n int) {
-		s := agent.Session("ten")
-		for range n {
-			takeTurn(s)
-		}
-		must(s.Close(ctx))
-		must(store.Forget("ten"))
-	}, bare), nil
+	return ratio(func(n int) { inSessions(agent, store, n) }, bare), nil
 }
 
 // thousandTurns returns the cost of a turn late in a long session divided by the cost of an

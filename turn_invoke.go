@@ -244,12 +244,12 @@ func (t *turn) invoke(parent context.Context, c *call, start time.Time) (Result,
 	if h.start(f) || h.waitFor(parent.Done(), bound, t.agent.opts.Limits.Grace) {
 		t.session.freeHelper(h)
 		now := time.Now()
-		result, err := f.classify(&f.ctx, parent, now, bound)
+		result, err := f.classify(parent, &f.ctx, now, bound)
 		return result, now.Sub(start), err
 	}
 	h.abandon()
 	now := time.Now()
-	result, err := returned{err: context.Cause(&f.ctx)}.classify(&f.ctx, parent, now, bound)
+	result, err := returned{err: context.Cause(&f.ctx)}.classify(parent, &f.ctx, now, bound)
 	return result, now.Sub(start), err
 }
 
@@ -266,7 +266,7 @@ func (f *flight) do() {
 }
 
 // classify converts the result and the error of a tool into a result for the model.
-func (r returned) classify(ctx *boundContext, turn context.Context, now time.Time, bound time.Duration) (Result, error) {
+func (r returned) classify(turn context.Context, ctx *boundContext, now time.Time, bound time.Duration) (Result, error) {
 	_, parks := errors.AsType[*parkError](r.err)
 	switch {
 	case r.err == nil && (ctx.errAt(now) == nil || turn.Err() != nil): // the tool finished, even if it was being cancelled

@@ -47,19 +47,20 @@ func newWarm(t *testing.T) *warm {
 	return w
 }
 
-func (w *warm) command(stdin string, args ...string) (cmd *exec.Cmd, stdout *bytes.Buffer) {
+// command returns a command that gets pushEvent.
+func (w *warm) command() (cmd *exec.Cmd, stdout *bytes.Buffer) {
 	w.t.Helper()
-	cmd = command(w.t, w.dir, append([]string{"hook", "--agent", "claude-code"}, args...)...)
+	cmd = command(w.t, w.dir, "hook", "--agent", "claude-code")
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.dir, "XDG_CONFIG_HOME=" + w.dir, "XDG_RUNTIME_DIR=" + w.runtime, "TMPDIR=" + w.runtime, "BELAY_MODE=standard"}
 	stdout = new(bytes.Buffer)
-	cmd.Stdin, cmd.Stdout = strings.NewReader(stdin), stdout
+	cmd.Stdin, cmd.Stdout = strings.NewReader(pushEvent), stdout
 	return cmd, stdout
 }
 
 // ask runs the command with pushEvent, and returns its output.
 func (w *warm) ask() string {
 	w.t.Helper()
-	cmd, stdout := w.command(pushEvent)
+	cmd, stdout := w.command()
 	if err := cmd.Run(); err != nil {
 		w.t.Fatalf("belay hook: %v", err)
 	}
@@ -187,7 +188,7 @@ func TestTheWorkerOfAnOlderProgramEnds(t *testing.T) { // SPEC Q-03
 	w := newWarm(t)
 	program := filepath.Join(t.TempDir(), "belay")
 	copyProgram(t, program)
-	cmd, _ := w.command(pushEvent)
+	cmd, _ := w.command()
 	cmd.Path = program
 	if err := cmd.Run(); err != nil {
 		t.Fatal(err)
@@ -220,7 +221,7 @@ func TestAWorkerKilledInTheMiddleChangesNothing(t *testing.T) { // SPEC B-05
 	for name, text := range map[string]string{"slow.sh": script, "slow.yaml": "hooks: [{id: slow, phase: tool.pre, run: ./slow.sh, timeout: 60s}]\n"} {
 		filetest.WriteProgram(t, filepath.Join(user, "hooks", name), text)
 	}
-	cmd, stdout := w.command(pushEvent)
+	cmd, stdout := w.command()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -146,7 +146,7 @@ func TestUninstallWhileTheStoreIsOpen(t *testing.T) {
 	}
 	uninstall := func() (string, int) {
 		cmd := command(t, w.dir, "uninstall", "--yes")
-		hook, _ := w.command("")
+		hook, _ := w.command()
 		cmd.Env = hook.Env
 		out, _ := cmd.CombinedOutput()
 		return string(out), cmd.ProcessState.ExitCode()

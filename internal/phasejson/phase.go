@@ -141,7 +141,7 @@ func encode(in any) ([]byte, error) {
 	}); ok {
 		return m.MarshalJSON() //nolint:wrapcheck // handle adds context
 	}
-	return json.Marshal(in) //nolint:wrapcheck // likewise
+	return json.Marshal(in)
 }
 
 // Explain calls the handlers of a snapshot with an input as JSON, and reports what each

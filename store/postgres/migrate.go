@@ -275,7 +275,7 @@ func (s *Store) mayExclude(ctx context.Context, stored int64) error {
 	}
 	oldest, err := record.OldestAfter(s.migrations(), stored)
 	if err != nil {
-		return err //nolint:wrapcheck // it names the migration
+		return err
 	}
 	var pid int64
 	var host string

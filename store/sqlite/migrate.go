@@ -82,7 +82,7 @@ func (s *Store) update(ctx context.Context, provider *goose.Provider, newest int
 func (s *Store) mayExclude(stored int64) error {
 	oldest, err := record.OldestAfter(table.Migrations, stored)
 	if err != nil || oldest <= max(stored, 0) {
-		return err //nolint:wrapcheck // it names the migration
+		return err
 	}
 	users, err := s.users()
 	if len(users) > 0 {

@@ -79,7 +79,7 @@ var calls = map[string]func(context.Context, *client.Client) error{
 		return err
 	},
 	"listSessions": func(ctx context.Context, c *client.Client) error {
-		_, err := c.ListSessions(ctx, api.ListSessions{Prefix: "x", Label: map[string]string{"x": "y"}, Open: true, State: "idle", Agent: "x", Text: "x", Children: true, Limit: 1, After: "x"})
+		_, err := c.ListSessions(ctx, api.ListSessions{Prefix: "x", Label: map[string]string{"x": "y"}, Open: true, State: "idle", Agent: "x", Text: "x", Since: time.Now(), Children: true, Limit: 1, After: "x"})
 		return err
 	},
 	"readSession": func(ctx context.Context, c *client.Client) error { _, err := c.ReadSession(ctx, "x"); return err },

@@ -40,6 +40,7 @@ const (
 	leftUnreached leftOut = "no hook of this phase gets such a call"
 	leftRewritten leftOut = "the records do not say which input this hook saw, because the input was rewritten"
 	leftFailed    leftOut = "the hook fails, so it has no answer"
+	leftNames     leftOut = "without its secrets, two of its fields have the same name"
 	leftForm      leftOut = "it does not fit into a file of tests"
 	leftFull      leftOut = "the file of tests has no room for it: record fewer sessions at a time, into several files"
 )

@@ -119,6 +119,12 @@ func TestRecording(t *testing.T) {
 		{name: "secret", tool: "write", input: map[string]any{"text": "DB_PASSWORD=secret-value"}},
 		{name: "why", tool: "write", input: map[string]any{"path": "TOKEN"}},
 		{name: "names", tool: "write", input: map[string]any{"env": map[string]any{"db_password": "secret-value"}, "argv": []any{"deploy", "--token", "secret-value"}}},
+		{name: "below", tool: "write", input: map[string]any{"auth": map[string]any{"password": "secret-value", "user": "ann"}}},
+		{name: "number", tool: "write", input: map[string]any{"token": json.Number("123"), "db_password": "secret-value", "n": json.Number("1.50")}},
+		{name: "list", tool: "write", input: map[string]any{"keys": []any{"a"}, "password": "secret-value\x7f<"}},
+		{name: "one name", tool: "write", input: map[string]any{"sk-proj-abcdefgh12345678": 1}},
+		{name: "two names", tool: "write", input: map[string]any{"sk-proj-abcdefgh12345678": 1, "sk-proj-ijklmnop12345678": 2}},
+		{name: "two fields", tool: "write", input: map[string]any{"in": []any{map[string]any{"sk-proj-abcdefgh12345678": 1, "[REDACTED]": 2}}}},
 	} {
 		if err := r.add(c); err != nil {
 			t.Fatal(err)
@@ -155,8 +161,28 @@ func TestRecording(t *testing.T) {
     tool: "write"
     args: {"argv":["deploy","--token","[REDACTED]"],"env":{"db_password":"[REDACTED]"}}
     expect: pass
+  - name: "below"
+    # secrets were removed from this input
+    tool: "write"
+    args: {"auth":{"password":"[REDACTED]","user":"[REDACTED]"}}
+    expect: pass
+  - name: "number"
+    # secrets were removed from this input
+    tool: "write"
+    args: {"db_password":"[REDACTED]","n":1.50,"token":"[REDACTED]"}
+    expect: pass
+  - name: "list"
+    # secrets were removed from this input
+    tool: "write"
+    args: {"keys":["[REDACTED]"],"password":"[REDACTED]"}
+    expect: pass
+  - name: "one name"
+    # secrets were removed from this input
+    tool: "write"
+    args: {"[REDACTED]":1}
+    expect: pass
 `
-	if got := r.text.String(); got != want || r.count != 7 || len(r.left) != 2 || r.left[leftFailed] != 1 || r.left[leftForm] != 1 {
+	if got := r.text.String(); got != want || r.count != 11 || len(r.left) != 3 || r.left[leftFailed] != 1 || r.left[leftForm] != 1 || r.left[leftNames] != 2 {
 		t.Errorf("%d tests:\n%s\nleft out: %v", r.count, got, r.left)
 	}
 	if err := r.add(recordedCase{name: "gone", tool: "write", input: map[string]any{"path": "gone"}}); err == nil {

@@ -73,7 +73,7 @@ func newAsker(p *Policy, t *tally, why func(hook.Subscription) string) (*asker, 
 		a.known[hookKey{phase, sub.ID()}], a.phases[phase] = true, true
 		opts := sub.Options()
 		reason := why(sub)
-		if opts.Execution == hook.FireAndRecord || opts.Execution == hook.Background {
+		if opts.Execution == hook.FireAndRecord || opts.Execution == hook.Background || leavesProgram(&opts) {
 			reason = "nothing waits for it, so it changes no outcome"
 		}
 		if reason != "" && !opts.Disabled {
@@ -88,6 +88,12 @@ func newAsker(p *Policy, t *tally, why func(hook.Subscription) string) (*asker, 
 		return nil, fmt.Errorf("backtest: %w", err)
 	}
 	return a, nil
+}
+
+// leavesProgram reports whether a run of a hook ends before its program does. The hook then
+// decides nothing, and each replayed call would leave a program running.
+func leavesProgram(opts *hook.Options) bool {
+	return opts.Effects && opts.Kind == hook.HandlerCommand
 }
 
 // silences make a hook without an opinion for each phase that is replayed.

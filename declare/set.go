@@ -230,7 +230,7 @@ func (s *Set) subscribe(d *Declaration, all []*Declaration, codecs map[string]*c
 	}
 	opts.Kind, opts.Origin = d.Kind, s.origin
 	opts.Origin.File, opts.Origin.Line = d.File, d.Line
-	opts.Effects = d.Kind == hook.HandlerAction && d.Action != nil && !d.Action.answers()
+	opts.Effects = d.Detached || d.Kind == hook.HandlerAction && d.Action != nil && !d.Action.answers()
 	prefixed := func(ids []string) []string {
 		ids = slices.Clone(ids)
 		for i, id := range ids {

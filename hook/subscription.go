@@ -56,9 +56,10 @@ type Options struct {
 	Idempotent bool
 	// Retry says when failed background work is retried. Defaults to never.
 	Retry Retry
-	// Effects says that a run changes something outside the process and is no program and no
-	// webhook: it writes a file or a log, for example. A backtest then asks the hook only if
-	// it allows effects. Defaults to false.
+	// Effects says that a run changes something outside the process, although it calls no
+	// webhook and no program that the phase waits for: it writes a file, or leaves a program
+	// running. A backtest then asks the hook only if it allows effects, and never a hook
+	// that leaves a program running. Defaults to false.
 	Effects bool
 	// Shadow runs the handler and records the run, but does not use the answer. Defaults to
 	// false.

@@ -17,8 +17,8 @@ type HookTotal struct {
 	Phase string `json:"phase"`
 	// Shadow says that the answers of the hook change no outcome.
 	Shadow bool `json:"shadow,omitempty"`
-	// Asked is how often the hook was called: 0 if it matched nothing. The other counts are
-	// parts of it.
+	// Asked is how often the hook was called: 0 if it matched nothing, or if other answers came
+	// before. The other counts are parts of it.
 	Asked int `json:"asked"`
 	// Asks, Denied and Rewrote count answers. At approval.request, Asks counts approvals.
 	Asks    int `json:"asks,omitempty"`

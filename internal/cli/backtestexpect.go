@@ -82,7 +82,7 @@ func (c *comparison) compareHooks(expected, got *backtest.Report) {
 		case at < 0:
 			c.silent = append(c.silent, fmt.Sprintf("%s at %s: it is not in the policy", e.ID, e.Phase))
 		case got.Hooks[at].Asked == 0:
-			c.silent = append(c.silent, fmt.Sprintf("%s at %s: it matched nothing", e.ID, e.Phase))
+			c.silent = append(c.silent, fmt.Sprintf("%s at %s: it was not called", e.ID, e.Phase))
 		}
 	}
 }

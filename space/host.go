@@ -37,9 +37,10 @@ type Options struct {
 	// environment. The host sets Prefix and Trust. Confine is called for the programs of
 	// projects and spaces. Inside Confine, [Confined] returns the grants.
 	Declare declare.Options
-	// ConfineAll calls Declare.Confine also for the programs of the host, the operator and
-	// the user. Defaults to false.
-	ConfineAll bool
+	// Trial is for programs that only try hooks. Declare.Confine is called also for the
+	// programs of the host, the operator and the user, and no webhook is called: it fails, or
+	// denies if it is a gate, as if it were not trusted. Defaults to false.
+	Trial bool
 	// Every is how often [Lease.Watch] checks for changes. Defaults to a second.
 	Every time.Duration
 }
@@ -412,7 +413,10 @@ func (h *Host) set(s *Space, hooks []*declare.Declaration, check *seal, hash str
 		if err := h.trusted(s, check, hash, false, GrantWebhook); err != nil {
 			return err
 		}
-		return h.unlisted(d)
+		if err := h.unlisted(d); err != nil || !h.opts.Trial {
+			return err
+		}
+		return errors.New("hooks are only tried here, so webhooks are not called")
 	}
 	opts.Confine = h.confine(s)
 	return declare.New(hooks, s.Origin, &opts)
@@ -423,7 +427,7 @@ func (h *Host) set(s *Space, hooks []*declare.Declaration, check *seal, hash str
 func (h *Host) confine(s *Space) func(context.Context, *declare.Declaration, *declare.Execution) error {
 	confine := h.opts.Declare.Confine
 	private := s.Origin.Kind == hook.OriginOperator || s.Origin.Kind == hook.OriginHost || s.foreign != nil && s.foreign.Private
-	if confine == nil || private && !h.opts.ConfineAll {
+	if confine == nil || private && !h.opts.Trial {
 		return nil
 	}
 	if private {

@@ -40,7 +40,8 @@ type Options struct {
 	// replaced.
 	Place string
 	// Trial makes all declared programs run in the sandbox, where they can change only
-	// temporary files and have no network. If there is no sandbox, they do not run.
+	// temporary files and have no network. If there is no sandbox, they do not run. Webhooks
+	// are not called.
 	Trial bool
 	// Reserved are slash commands that the program handles itself. A user cannot type a
 	// skill with such a name.

@@ -154,7 +154,7 @@ func (a *Assembler) NewHost(ctx context.Context, s *config.Loaded) *space.Host {
 
 func (a *Assembler) newHost(ctx context.Context, s *config.Loaded, speak func(*declare.Declaration) error) *space.Host {
 	opts := &space.Options{
-		NoCommands: !s.Hooks.AllowCommands, ConfineAll: a.Trial,
+		NoCommands: !s.Hooks.AllowCommands, Trial: a.Trial,
 		Declare: declare.Options{
 			Project: s.Project, Environ: a.hookEnvironment(s), Secrets: hostSecrets(s), Allowlist: s.Hooks.WebhookAllowlist, Logger: a.hookLogger(s),
 			Confine: a.confineHook(ctx, s), Transport: transportOf(s), Speak: speak,

@@ -58,7 +58,7 @@ func (p *Project) Backtest(ctx context.Context, records backtest.Records, c *Cha
 		why, kind := backtest.Effects(sub), sub.Options().Kind
 		n, noted := notes.Of(sub.Phase().Name(), sub.ID(), sub.Options().Origin)
 		if kind == hook.HandlerWebhook && noted && n.Closed {
-			return "" // it denies without a request
+			return "" // it denies, and a trial sends no request even if the grant comes now
 		}
 		if kind != hook.HandlerCommand && kind != hook.HandlerWorker {
 			return why

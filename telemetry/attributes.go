@@ -178,7 +178,7 @@ func (t *Telemetry) toolAttributes(p *place, s *belay.Span) *attributes {
 		a.add(resultClass.String(string(s.Result.Class)))
 	}
 	if t.opts.Content {
-		a.add(semconv.GenAIToolCallArgumentsKey.String(t.content(string(s.Call.Input))))
+		a.add(semconv.GenAIToolCallArgumentsKey.String(t.content(withoutSecrets(s.Call.Input))))
 		if s.Result != nil {
 			a.add(semconv.GenAIToolCallResultKey.String(t.content(s.Result.Text)))
 		}

@@ -1,12 +1,14 @@
 package telemetry
 
 import (
+	"encoding/json"
 	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/redact"
 )
 
 // content returns a text for a span: without secrets and not too long.
@@ -49,7 +51,7 @@ func textOf(parts []belay.Part) string {
 	for i := range parts {
 		switch p := &parts[i]; {
 		case p.Call != nil:
-			lines = append(lines, p.Call.Tool+" "+string(p.Call.Input))
+			lines = append(lines, p.Call.Tool+" "+withoutSecrets(p.Call.Input))
 		case p.Result != nil:
 			lines = append(lines, p.Result.Text)
 		case p.Type == belay.PartText:
@@ -58,3 +60,7 @@ func textOf(parts []belay.Part) string {
 	}
 	return strings.Join(lines, "\n")
 }
+
+// withoutSecrets returns the input of a call without the secrets that the names of its fields show.
+// Options.Redact gets a text, so it does not find those in a list or an object.
+func withoutSecrets(input json.RawMessage) string { return string(redact.JSON(input)) }

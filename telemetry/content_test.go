@@ -148,6 +148,47 @@ func TestContent(t *testing.T) {
 	}
 }
 
+// Content has no secret that only the names of fields show, wherever a call is recorded.
+//
+// SPEC O-01
+func TestContentOfCallsHasNoSecrets(t *testing.T) {
+	t.Parallel()
+	exporter := tracetest.NewInMemoryExporter()
+	traced, err := telemetry.New(&telemetry.Options{TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter)), Content: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tool := belay.NewRawTool(belay.ToolDeclaration{Name: "deploy", Description: "for tests"}, func(context.Context, *belay.Invocation) (belay.Result, error) {
+		return belay.Result{Text: "done"}, nil
+	}, nil)
+	input := `{"path":"a.txt","passwords":["` + planted + `"],"credentials":{"user":"` + planted + `"},"argv":["--token",["` + planted + `"]]}`
+	agent, err := belay.New(scripted.New([]scripted.Step{{Calls: []scripted.Call{{Tool: "deploy", Input: input}}}, {Text: "done"}}, nil), &belay.Options{
+		Tools: []belay.Tool{tool}, Extensions: []belay.Extension{traced},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := agent.Session("s").Turn(t.Context(), "a task"); err != nil {
+		t.Fatal(err)
+	}
+	if err := agent.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	recorded := 0
+	for _, s := range exporter.GetSpans() {
+		for _, a := range s.Attributes {
+			text := a.Value.String()
+			if strings.Contains(text, planted) {
+				t.Errorf("%s of span %q has a secret: %s", a.Key, s.Name, text)
+			}
+			recorded += strings.Count(text, `{"path":"a.txt",`)
+		}
+	}
+	if recorded != 2 { // in the response of the model, and in the call
+		t.Errorf("the call is recorded %d times, want 2", recorded)
+	}
+}
+
 // A name that the model made up is content, also if the turn ends before the call is checked.
 //
 // SPEC O-01

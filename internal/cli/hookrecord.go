@@ -283,7 +283,11 @@ func nextSteps(v *inspect.Hooks, h *testedHook, file string) []string {
 			name = rel
 		}
 	}
-	steps := []string{fmt.Sprintf("add `tests: %s` to the hook in %s:%d", filepath.ToSlash(name), assembly.ShownPath(v.Settings, h.declared.File), h.declared.Line)}
+	add := "add `tests: %s` to the hook in %s:%d"
+	if len(tests) > 0 {
+		add = "add `%s` to the key tests of the hook in %s:%d, which takes a list"
+	}
+	steps := []string{fmt.Sprintf(add, filepath.ToSlash(name), assembly.ShownPath(v.Settings, h.declared.File), h.declared.Line)}
 	if standing, err := v.Places.Host.Standing(place); err == nil && standing.Record != nil {
 		steps = append(steps, "run `"+trustAgain(place, standing.Record)+"`, because the file of the hook has changed")
 	}

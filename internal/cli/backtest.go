@@ -237,6 +237,8 @@ func verdictOf(r *backtest.Report, compared *comparison) string {
 		return fmt.Sprintf("%d would differ, %d of them not expected", all, len(compared.unexpected)+r.Omitted)
 	case all > 0:
 		return fmt.Sprintf("%d would differ", all)
+	case r.Sessions == 0:
+		return "no session was replayed"
 	case r.Unknown > 0 || len(r.NotAsked) > 0:
 		return "nothing differs, but not all hooks were asked"
 	default:

@@ -279,7 +279,7 @@ func (r *Report) add(s *session, limit int) {
 func (b *backtest) addHooks(r *Report) {
 	seen := make(map[hookKey]bool)
 	for _, agent := range slices.Sorted(maps.Keys(b.askers)) {
-		for _, n := range b.askers[agent].notAsked() {
+		for _, n := range b.askers[agent].listNotAsked() {
 			if k := (hookKey{n.Phase, n.ID}); !seen[k] {
 				seen[k] = true
 				r.NotAsked = append(r.NotAsked, n)

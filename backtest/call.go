@@ -72,12 +72,12 @@ func (s *session) replayCall(ctx context.Context, m *belay.Message, call *belay.
 		return err
 	}
 	note, differs := callDiffers(call, &was, &now, s.asker, s.defaults[call.Tool])
-	n, silent := s.asker.silent[hookKey{belay.ToolPre.Name(), was.By}]
+	n, notAsked := s.asker.notAsked[hookKey{belay.ToolPre.Name(), was.By}]
 	switch {
 	case differs && s.asker.isUnknown(&was, &now):
 		s.unknown++
 		differs = false
-	case differs && silent && was.Outcome != Allowed:
+	case differs && notAsked && was.Outcome != Allowed:
 		note = was.By + " was not asked: " + n.Why
 	}
 	if differs {

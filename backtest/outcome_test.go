@@ -284,6 +284,36 @@ func TestActionsThatWriteAreNotAsked(t *testing.T) {
 	}
 }
 
+// A hook that nothing waits for any more decides nothing: what it denied or rewrote before is a
+// difference, and not unknown.
+//
+// SPEC O-02
+func TestHooksThatNothingWaitsFor(t *testing.T) {
+	t.Parallel()
+	store := memstore.New(nil)
+	record(t, store, "s", belay.Options{Hooks: []hook.Subscription{denies("gate", "note", "prod"), prompts(belay.RewritePrompt("other"))}}, []scripted.Call{{Tool: "note", Input: `{"path":"prod"}`}})
+	left := &hook.Options{Kind: hook.HandlerCommand, Effects: true}
+	gate := belay.ToolPre.On("gate", func(context.Context, belay.ToolCall) (belay.ToolVerdict, error) {
+		t.Error("the hook was asked")
+		return belay.Pass, nil
+	}, left)
+	prompt := belay.UserPromptSubmit.On("p", func(context.Context, belay.UserPrompt) (belay.PromptVerdict, error) {
+		t.Error("the hook was asked")
+		return belay.PromptVerdict{}, nil
+	}, left)
+	for _, opts := range []*backtest.Options{nil, {AllowEffects: true}} {
+		report := run(t, store, &backtest.Policy{Hooks: []hook.Subscription{gate, prompt}}, opts)
+		want := []string{`s prompt : allowed as "other" -> allowed`, `s call note{"path":"prod"}: denied by gate -> allowed`}
+		if diff := cmp.Diff(want, lines(report)); diff != "" || report.Unknown != 0 {
+			t.Errorf("%d unknown, the differences (-want +got):\n%s", report.Unknown, diff)
+		}
+		const why = "nothing waits for it, so it changes no outcome"
+		if diff := cmp.Diff([]backtest.NotAsked{{Phase: "tool.pre", ID: "gate", Why: why}, {Phase: "user.prompt.submit", ID: "p", Why: why}}, report.NotAsked); diff != "" {
+			t.Errorf("not asked (-want +got):\n%s", diff)
+		}
+	}
+}
+
 // SPEC O-02
 func TestGoHooksWithEffectsAreNotAsked(t *testing.T) {
 	t.Parallel()

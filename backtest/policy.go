@@ -44,8 +44,10 @@ type asker struct {
 	runtime *hook.Runtime
 	floor   belay.Authorizer
 	tally   *tally
-	// silent are the hooks that are not asked.
-	silent map[hookKey]NotAsked
+	// notAsked are the hooks that are not asked. silent are those of them that might decide:
+	// nothing waits for the others.
+	notAsked map[hookKey]NotAsked
+	silent   map[hookKey]bool
 	// known are all hooks of the policy. phases are the phases that have hooks.
 	known  map[hookKey]bool
 	phases map[string]bool
@@ -57,7 +59,7 @@ type hookKey struct{ phase, id string }
 // newAsker installs the hooks of a policy. Hooks that must not be asked are replaced by
 // hooks that have no opinion, so that the order of the others stays.
 func newAsker(p *Policy, t *tally, why func(hook.Subscription) string) (*asker, error) {
-	a := &asker{floor: p.Floor, tally: t, silent: make(map[hookKey]NotAsked), known: make(map[hookKey]bool), phases: make(map[string]bool)}
+	a := &asker{floor: p.Floor, tally: t, notAsked: make(map[hookKey]NotAsked), silent: make(map[hookKey]bool), known: make(map[hookKey]bool), phases: make(map[string]bool)}
 	runtime, err := hook.NewRuntime(belay.Phases(), &hook.RuntimeOptions{Journal: t, Grants: p.Grants})
 	if err != nil {
 		return nil, fmt.Errorf("backtest: %w", err)
@@ -70,14 +72,15 @@ func newAsker(p *Policy, t *tally, why func(hook.Subscription) string) (*asker, 
 		if !replayed {
 			continue
 		}
-		a.known[hookKey{phase, sub.ID()}], a.phases[phase] = true, true
-		opts := sub.Options()
+		key, opts := hookKey{phase, sub.ID()}, sub.Options()
+		a.known[key], a.phases[phase] = true, true
 		reason := why(sub)
-		if opts.Execution == hook.FireAndRecord || opts.Execution == hook.Background || leavesProgram(&opts) {
+		idle := opts.Execution == hook.FireAndRecord || opts.Execution == hook.Background || leavesProgram(&opts)
+		if idle {
 			reason = "nothing waits for it, so it changes no outcome"
 		}
 		if reason != "" && !opts.Disabled {
-			a.silent[hookKey{phase, sub.ID()}] = NotAsked{Phase: phase, ID: sub.ID(), Why: reason}
+			a.notAsked[key], a.silent[key] = NotAsked{Phase: phase, ID: sub.ID(), Why: reason}, !idle
 			sub = silence(sub.ID(), opts)
 		} else if !opts.Disabled {
 			t.know(phase, sub.ID(), opts.Shadow)
@@ -114,20 +117,20 @@ func silent[In any, Out hook.Output](phase hook.Phase[In, Out]) func(string, hoo
 	}
 }
 
-// isSilentAt reports whether a hook of a phase is not asked.
+// isSilentAt reports whether a hook of a phase is not asked and might decide.
 func (a *asker) isSilentAt(phase string) bool {
-	for k := range a.silent {
-		if k.phase == phase {
+	for k, silent := range a.silent {
+		if silent && k.phase == phase {
 			return true
 		}
 	}
 	return false
 }
 
-// notAsked returns the hooks that were not asked, sorted.
-func (a *asker) notAsked() []NotAsked {
+// listNotAsked returns the hooks that were not asked, sorted.
+func (a *asker) listNotAsked() []NotAsked {
 	var all []NotAsked
-	for _, n := range a.silent {
+	for _, n := range a.notAsked {
 		all = append(all, n)
 	}
 	slices.SortFunc(all, func(x, y NotAsked) int {

@@ -104,10 +104,7 @@ func (a *asker) isApprover(name string) bool {
 // isUnknown reports whether an outcome cannot be known, because a hook is not asked that had a
 // part in what happened, and nothing else leads to another outcome now.
 func (a *asker) isUnknown(was, now *Outcome) bool {
-	silent := func(phase, id string) bool {
-		_, silent := a.silent[hookKey{phase, id}]
-		return silent
-	}
+	silent := func(phase, id string) bool { return a.silent[hookKey{phase, id}] }
 	pre, request := belay.ToolPre.Name(), belay.ApprovalRequest.Name()
 	switch {
 	case was.Outcome != Allowed && silent(pre, was.By):

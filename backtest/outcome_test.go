@@ -308,7 +308,7 @@ func TestHooksThatNothingWaitsFor(t *testing.T) {
 			t.Errorf("%d unknown, the differences (-want +got):\n%s", report.Unknown, diff)
 		}
 		const why = "nothing waits for it, so it changes no outcome"
-		if diff := cmp.Diff([]backtest.NotAsked{{Phase: "tool.pre", ID: "gate", Why: why}, {Phase: "user.prompt.submit", ID: "p", Why: why}}, report.NotAsked); diff != "" {
+		if diff := cmp.Diff([]backtest.NotAsked{{Phase: "tool.pre", ID: "gate", Why: why, Idle: true}, {Phase: "user.prompt.submit", ID: "p", Why: why, Idle: true}}, report.NotAsked); diff != "" {
 			t.Errorf("not asked (-want +got):\n%s", diff)
 		}
 	}

@@ -44,10 +44,8 @@ type asker struct {
 	runtime *hook.Runtime
 	floor   belay.Authorizer
 	tally   *tally
-	// notAsked are the hooks that are not asked. silent are those of them that might decide:
-	// nothing waits for the others.
+	// notAsked are the hooks that are not asked.
 	notAsked map[hookKey]NotAsked
-	silent   map[hookKey]bool
 	// known are all hooks of the policy. phases are the phases that have hooks.
 	known  map[hookKey]bool
 	phases map[string]bool
@@ -59,7 +57,7 @@ type hookKey struct{ phase, id string }
 // newAsker installs the hooks of a policy. Hooks that must not be asked are replaced by
 // hooks that have no opinion, so that the order of the others stays.
 func newAsker(p *Policy, t *tally, why func(hook.Subscription) string) (*asker, error) {
-	a := &asker{floor: p.Floor, tally: t, notAsked: make(map[hookKey]NotAsked), silent: make(map[hookKey]bool), known: make(map[hookKey]bool), phases: make(map[string]bool)}
+	a := &asker{floor: p.Floor, tally: t, notAsked: make(map[hookKey]NotAsked), known: make(map[hookKey]bool), phases: make(map[string]bool)}
 	runtime, err := hook.NewRuntime(belay.Phases(), &hook.RuntimeOptions{Journal: t, Grants: p.Grants})
 	if err != nil {
 		return nil, fmt.Errorf("backtest: %w", err)
@@ -80,7 +78,7 @@ func newAsker(p *Policy, t *tally, why func(hook.Subscription) string) (*asker, 
 			reason = "nothing waits for it, so it changes no outcome"
 		}
 		if reason != "" && !opts.Disabled {
-			a.notAsked[key], a.silent[key] = NotAsked{Phase: phase, ID: sub.ID(), Why: reason}, !idle
+			a.notAsked[key] = NotAsked{Phase: phase, ID: sub.ID(), Why: reason, Idle: idle}
 			sub = silence(sub.ID(), opts)
 		} else if !opts.Disabled {
 			t.know(phase, sub.ID(), opts.Shadow)
@@ -117,10 +115,16 @@ func silent[In any, Out hook.Output](phase hook.Phase[In, Out]) func(string, hoo
 	}
 }
 
-// isSilentAt reports whether a hook of a phase is not asked and might decide.
+// isSilent reports whether a hook is not asked, although it may decide.
+func (a *asker) isSilent(phase, id string) bool {
+	n, notAsked := a.notAsked[hookKey{phase, id}]
+	return notAsked && !n.Idle
+}
+
+// isSilentAt reports whether a phase has a hook that is not asked, although it may decide.
 func (a *asker) isSilentAt(phase string) bool {
-	for k, silent := range a.silent {
-		if silent && k.phase == phase {
+	for k := range a.notAsked {
+		if k.phase == phase && a.isSilent(phase, k.id) {
 			return true
 		}
 	}

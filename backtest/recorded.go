@@ -104,14 +104,13 @@ func (a *asker) isApprover(name string) bool {
 // isUnknown reports whether an outcome cannot be known, because a hook is not asked that had a
 // part in what happened, and nothing else leads to another outcome now.
 func (a *asker) isUnknown(was, now *Outcome) bool {
-	silent := func(phase, id string) bool { return a.silent[hookKey{phase, id}] }
 	pre, request := belay.ToolPre.Name(), belay.ApprovalRequest.Name()
 	switch {
-	case was.Outcome != Allowed && silent(pre, was.By):
+	case was.Outcome != Allowed && a.isSilent(pre, was.By):
 		return now.Outcome == Allowed
-	case was.Outcome == Asked && now.Outcome == Asked && now.Approved == "" && now.Refused == "" && (silent(request, was.Approved) || silent(request, was.Refused)):
+	case was.Outcome == Asked && now.Outcome == Asked && now.Approved == "" && now.Refused == "" && (a.isSilent(request, was.Approved) || a.isSilent(request, was.Refused)):
 		return true
-	case slices.ContainsFunc(was.RewrittenBy, func(id string) bool { return silent(pre, id) }):
+	case slices.ContainsFunc(was.RewrittenBy, func(id string) bool { return a.isSilent(pre, id) }):
 		return now.Outcome == was.Outcome
 	default:
 		return false

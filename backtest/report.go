@@ -43,6 +43,9 @@ type NotAsked struct {
 	Phase string `json:"phase"`
 	ID    string `json:"id"`
 	Why   string `json:"why"`
+	// Idle says that nothing waits for the hook: it decides nothing, and no outcome is unknown
+	// because of it.
+	Idle bool `json:"idle,omitempty"`
 }
 
 // Kind is what a Difference is about.

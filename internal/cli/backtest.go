@@ -239,7 +239,7 @@ func verdictOf(r *backtest.Report, compared *comparison) string {
 		return fmt.Sprintf("%d would differ", all)
 	case r.Sessions == 0:
 		return "no session was replayed"
-	case r.Unknown > 0 || len(r.NotAsked) > 0:
+	case r.Unknown > 0 || slices.ContainsFunc(r.NotAsked, func(n backtest.NotAsked) bool { return !n.Idle }):
 		return "nothing differs, but not all hooks were asked"
 	default:
 		return "nothing differs"

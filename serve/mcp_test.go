@@ -150,6 +150,13 @@ func TestMCPClients(t *testing.T) {
 			if first.Reason != "end_turn" || first.Text != "done: one two three" || first.Session == "" || first.Turn == "" || textOf(whole) != first.Text {
 				t.Errorf("the result is %+v with %q", first, textOf(whole))
 			}
+			t.Cleanup(func() {
+				mu.Lock()
+				defer mu.Unlock()
+				if t.Failed() {
+					t.Logf("the progress is %q", progress)
+				}
+			})
 			eventually(t, "the progress arrives", func() bool {
 				mu.Lock()
 				defer mu.Unlock()

@@ -23,16 +23,20 @@ func serverHash(alias string, columns []string) string {
 
 // serverField is how audit appends a field, in the SQL of PostgreSQL.
 func serverField(expression string) string {
-	return "octet_length(convert_to(" + expression + ", 'UTF8')) || ':' || " + expression
+	return "octet_length(convert_to(" + expression + ", 'UTF8'))::text || ':' || " + expression
 }
 
-// ServerLines is a query of PostgreSQL for the lines of rows. Its parameters are the ids of
-// runs and of approvals.
-func ServerLines(runIDs, approvalIDs string) string {
+// ServerRunLines is a query of PostgreSQL for the lines of runs. Its parameter is a list of ids.
+func ServerRunLines(ids string) string {
+	return "SELECT CASE x.state WHEN 'started' THEN 'r' ELSE 'R' END || x.seq::text || '=' || " + serverHash("x", audit.Runs.Columns) + " AS line FROM runs x WHERE x.id = ANY (" + ids + ")"
+}
+
+// ServerApprovalLines is a query of PostgreSQL for the lines of approvals and their words. Its
+// parameter is a list of ids.
+func ServerApprovalLines(ids string) string {
 	key := fmt.Sprintf("encode(substr(sha256(convert_to(x.id, 'UTF8')), 1, %d), 'base64')", audit.KeyLength)
-	return "SELECT CASE x.state WHEN 'started' THEN 'r' ELSE 'R' END || x.seq || '=' || " + serverHash("x", audit.Runs.Columns) + " AS line FROM runs x WHERE x.id = ANY (" + runIDs + ")" +
-		" UNION ALL SELECT CASE x.decision WHEN '' THEN 'a' ELSE 'A' END || " + key + " || '=' || " + serverHash("x", audit.Approvals.Columns) + " FROM approvals x WHERE x.id = ANY (" + approvalIDs + ")" +
-		" UNION ALL SELECT CASE y.decision WHEN '' THEN 'w' ELSE 'W' END || " + key + " || '=' || " + serverHash("x", audit.Words.Columns) + " FROM approval_words x JOIN approvals y ON y.id = x.id WHERE x.id = ANY (" + approvalIDs + ")"
+	return "SELECT CASE x.decision WHEN '' THEN 'a' ELSE 'A' END || " + key + " || '=' || " + serverHash("x", audit.Approvals.Columns) + " FROM approvals x WHERE x.id = ANY (" + ids + ")" +
+		" UNION ALL SELECT CASE y.decision WHEN '' THEN 'w' ELSE 'W' END || " + key + " || '=' || " + serverHash("x", audit.Words.Columns) + " FROM approval_words x JOIN approvals y ON y.id = x.id WHERE x.id = ANY (" + ids + ")"
 }
 
 // ServerEntryHash is audit.HashOf in the SQL of PostgreSQL.

@@ -226,9 +226,23 @@ func (p pipeEnd) Write(ctx context.Context, message jsonrpc.Message) error {
 	case err != nil && p.life.Err() != nil: // the reason is in p.err when over is closed
 		return io.ErrClosedPipe
 	case err != nil:
-		return fmt.Errorf("send a message: %w", err)
+		return p.unwritten(ctx, err)
 	}
 	return nil
+}
+
+// unwritten returns the error of a message that the program did not take. A program that has
+// closed its input is usually about to end, and how it ends says more than the closed input.
+func (p *pipe) unwritten(ctx context.Context, err error) error {
+	late := time.NewTimer(leaving)
+	defer late.Stop()
+	select {
+	case <-p.over:
+		return io.ErrClosedPipe // the reason is in p.err
+	case <-ctx.Done():
+	case <-late.C:
+	}
+	return fmt.Errorf("send a message: %w", err)
 }
 
 // Close closes the program's input. If the program does not end in time, it is killed.

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"iter"
+	"strings"
 	"testing"
 	"time"
 
@@ -69,5 +71,45 @@ func TestWatchWaitsForADecidedTurn(t *testing.T) {
 				t.Errorf("it goes on: %v (%v), want %v", got, err, test.want)
 			}
 		})
+	}
+}
+
+// endingRecords has a session whose turn ends while its state is read.
+type endingRecords struct{ records }
+
+func (endingRecords) Watch(context.Context, string, int64) iter.Seq2[*belay.Message, error] {
+	return func(yield func(*belay.Message, error) bool) {
+		question := &belay.Message{Seq: 1, Role: belay.RoleUser, Kind: belay.KindUser, Parts: []belay.Part{belay.Text("a task")}}
+		answer := &belay.Message{Seq: 2, Role: belay.RoleAssistant, Kind: belay.KindAssistant, Parts: []belay.Part{belay.Text("the answer")}}
+		// The nil after the question is the state of the turn that runs. When it is read, the turn has ended.
+		for _, m := range []*belay.Message{question, nil, answer, nil} {
+			if !yield(m, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (endingRecords) Queue(context.Context, string) ([]api.QueuedTurn, error) { return nil, nil }
+
+func (endingRecords) Session(context.Context, string) (api.Session, error) {
+	return api.Session{ID: "s", State: "done", Last: 2, Reason: belay.EndTurn}, nil
+}
+
+func (endingRecords) Sessions(context.Context, belay.SessionFilter) iter.Seq2[api.Session, error] {
+	return func(yield func(api.Session, error) bool) { yield(api.Session{ID: "s"}, nil) }
+}
+
+// `belay watch --end` shows all messages before it ends, also those that were stored while it
+// read the state of the session.
+func TestWatchShowsTheAnswerBeforeItEnds(t *testing.T) {
+	t.Parallel()
+	out := new(bytes.Buffer)
+	w := &watcher{app: &app{out: out}, transcript: new(transcript), asJSON: true, end: true}
+	if err := w.watch(t.Context(), endingRecords{}, "s"); err != nil {
+		t.Fatal(err)
+	}
+	if text := out.String(); strings.Index(text, "the answer") < strings.Index(text, "a task") || !strings.Contains(text, "the answer") || !strings.HasSuffix(text, `{"session":"s","state":"done"}`+"\n") {
+		t.Errorf("it shows\n%s", text)
 	}
 }

@@ -136,9 +136,9 @@ it fails. Text that the model is still streaming is not shown; the process that 
 			if from < 0 {
 				return usage("--from: messages are counted from 1")
 			}
-			w := &watcher{app: a, asJSON: asJSON, end: end}
+			w := &watcher{app: a, asJSON: asJSON, end: end, shown: max(from-1, 0)}
 			w.transcript = &transcript{a: a, w: a.out, s: a.onOut, full: full}
-			return a.records(cmd.Context(), func(r records) error { return w.watch(cmd.Context(), r, args[0], max(from-1, 0)) })
+			return a.records(cmd.Context(), func(r records) error { return w.watch(cmd.Context(), r, args[0]) })
 		},
 	}
 	cmd.Flags().Int64Var(&from, "from", 1, "begin with this message")
@@ -154,15 +154,16 @@ type watcher struct {
 	transcript  *transcript
 	asJSON, end bool
 	told        string // the last state that was printed
+	shown       int64  // the number of the last message that was printed
 }
 
-func (w *watcher) watch(ctx context.Context, r records, word string, after int64) error {
+func (w *watcher) watch(ctx context.Context, r records, word string) error {
 	s, err := findRecord(ctx, r, word)
 	if err != nil {
 		return err
 	}
 	w.transcript.session = s.ID
-	for m, err := range r.Watch(ctx, s.ID, after) {
+	for m, err := range r.Watch(ctx, s.ID, w.shown) {
 		if err != nil {
 			return err
 		}
@@ -181,6 +182,7 @@ func (w *watcher) watch(ctx context.Context, r records, word string, after int64
 }
 
 func (w *watcher) show(m *belay.Message) error {
+	w.shown = m.Seq
 	if w.asJSON {
 		return w.app.printJSON(m)
 	}
@@ -199,6 +201,9 @@ func (w *watcher) state(ctx context.Context, r records, session string) (over bo
 	s, err := r.Session(ctx, session)
 	if err != nil {
 		return false, err
+	}
+	if s.Last > w.shown { // messages were stored meanwhile: they come first, and then this state again
+		return false, nil
 	}
 	if !w.asJSON {
 		if err := w.tell(ctx, r, &s, len(queued)); err != nil {

@@ -186,7 +186,7 @@ func (a *app) tellServing(o *serveOptions, settings *config.Loaded, tokens *serv
 	}
 	tcp, ok := addr.(*net.TCPAddr)
 	local := ok && tcp.IP.IsLoopback()
-	if local { // before the address: whoever waits for it needs the token at once
+	if local { // before the address: a program that waits for the address needs the token at once
 		if _, err := tokens.Local(); err != nil {
 			return err
 		}

@@ -9,9 +9,8 @@ import (
 
 // helper is a goroutine for code that a turn may have to abandon: the stream of a model, or
 // a tool. The turn's goroutine waits for it, but not forever. A turn uses one helper for all
-// its requests and calls, one after the other. In a measurement, a new goroutine for each of
-// them cost more than the rest of the call. Calls that run in parallel have helpers of their
-// own.
+// its requests and calls, one after the other. So it starts one goroutine, whose stack grows
+// once. Calls that run in parallel have helpers of their own.
 //
 // Turns do not share helpers: in a test with synctest, a channel of another bubble would
 // stop the test's clock.
